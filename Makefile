@@ -1,0 +1,47 @@
+# Every target sets up .venv by itself; the first run takes a moment, later ones are instant.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types arch pytest chaos bench lock clean
+
+help:            ## show this help
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:           ## make .venv with the locked packages (instant when nothing changed)
+	@$(PYTHON) scripts/bootstrap.py
+
+demo: setup      ## about 300 jobs against a flaky service, and books that balance
+	@$(BIN)/perdure demo
+
+test: lint types arch pytest   ## everything that must hold: lint, types, import rules, all tests
+
+lint: setup      ## ruff: style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: setup    ## rewrite the code in the project's format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: setup     ## mypy --strict
+	@$(BIN)/mypy
+
+arch: setup      ## the import rules: layers, drivers in their engines, a pure model
+	@$(BIN)/lint-imports
+
+pytest: setup    ## all tests, in parallel
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+chaos: setup     ## the long crash campaign (several minutes)
+	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
+
+bench: setup     ## enqueue and drain beside the raw engine, as ratios
+	@$(BIN)/python bench/run.py
+
+lock: setup      ## resolve the dependencies anew into requirements.lock
+	@$(BIN)/python -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+		--all-extras --group dev --no-emit-index-url --no-header --upgrade -o requirements.lock
+
+clean:           ## remove .venv and all caches
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,0 +1,126 @@
+"""What a job is: the request to run a task, as it is enqueued, kept, and remembered attempt by attempt."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal, NewType
+
+import msgspec
+
+from perdure.model.failure import Failure
+from perdure.model.state import ENDED, Delivery, Lane, State
+
+JobId = NewType("JobId", str)
+WorkerId = NewType("WorkerId", str)
+
+AttemptOutcome = Literal["succeeded", "failed", "timeout", "lost", "snoozed", "released", "parked", "cancelled", "running"]
+"""How an attempt ended; `running` while it has not."""
+
+LOWEST_PRIORITY = -100
+HIGHEST_PRIORITY = 100
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is about to be enqueued; the id is made by the client, so that a repeated enqueue is the same job."""
+
+    id: JobId
+    task: str
+    queue: str
+    args: bytes
+    """The arguments as JSON text (UTF-8), opaque to every engine."""
+    delay: timedelta | None = None
+    """Not before so long after the store's now; at most one of delay and run_at is set."""
+    run_at: datetime | None = None
+    priority: int = 0
+    unique: str | None = None
+    max_attempts: int | None = None
+    retry: str | None = None
+    """The job's own retry policy in its text form, if it has one."""
+    delivery: Delivery = "at_least_once"
+    timeout: timedelta | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the store keeps it, its last attempt included."""
+
+    id: JobId
+    task: str
+    queue: str
+    state: State
+    lane: Lane
+    args: bytes
+    priority: int
+    run_at: datetime
+    attempt: int
+    """The number of the newest attempt, 0 before the first; with the id it is the fence."""
+    failures: int
+    recoveries: int
+    """How many attempts ended because their worker vanished."""
+    delivery: Delivery
+    created_at: datetime
+    origin: str | None = None
+    """The queue that the job was enqueued to, when it has moved to a retry queue since."""
+    unique: str | None = None
+    max_attempts: int | None = None
+    retry: str | None = None
+    timeout: timedelta | None = None
+    delay: timedelta | None = None
+    """The delay chosen after the newest failure."""
+    reason: str | None = None
+    """Why the job is where it is: `exhausted`, `timeout`, `lost`, `parked`, … see outcome.Reason."""
+    error: Failure | None = None
+    result: bytes | None = None
+    """What the handler returned, as JSON text."""
+    worker: WorkerId | None = None
+    """Who runs it; present exactly while the job is running."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    """When the job succeeded, died or was cancelled."""
+    is_cancelling: bool = False
+    """An operator asked for its cancellation while it was running."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has ended: succeeded, dead or cancelled."""
+        return self.state in ENDED
+
+    @property
+    def fence(self) -> tuple[JobId, int]:
+        """What every write about a running job must carry."""
+        return (self.id, self.attempt)
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of a job, as its history remembers it."""
+
+    job_id: JobId
+    attempt: int
+    outcome: AttemptOutcome
+    reason: str | None = None
+    error: Failure | None = None
+    worker: WorkerId | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    delay: timedelta | None = None
+    """How long the job then waited before its next attempt, where one followed."""
+
+
+def make_id(now: datetime, noise: int, after: int) -> int:
+    """A UUIDv7 value as an integer, above `after` whatever the clock does; `noise` is 62 random bits.
+
+    48 bits of milliseconds, 12 bits of their fraction, 62 random bits: ids sort by the time they were made.
+    """
+    microseconds = int(now.timestamp() * 1_000_000)
+    milliseconds, fraction = divmod(microseconds, 1000)
+    body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & (2**62 - 1))
+    return max(body, after + 1)
+
+
+def format_id(body: int) -> JobId:
+    """The canonical text of a value from make_id, with UUID's version and variant bits put in."""
+    high = body >> 74
+    middle = (body >> 62) & 0xFFF
+    low = body & (2**62 - 1)
+    value = (high << 80) | (0x7 << 76) | (middle << 64) | (0b10 << 62) | low
+    text = f"{value:032x}"
+    return JobId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")

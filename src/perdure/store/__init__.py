@@ -1,0 +1,28 @@
+"""The seam between the pipeline and the engines: protocols and the values that cross it, nothing that runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from perdure.store.capability import Capabilities
+from perdure.store.jobs import JobStore
+from perdure.store.reads import QueueStore, ReadStore
+from perdure.store.wakeup import Wakeups
+from perdure.store.workers import WorkerStore
+
+
+class Store(JobStore, WorkerStore, ReadStore, QueueStore, Protocol):
+    """An open engine: every verb of the seam."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def wakeups(self) -> Wakeups: ...
+
+    def close(self) -> None:
+        """Finish what was asked, then let go of threads, connections and files; a second call does nothing."""
+        ...
+
+
+__all__ = ["Capabilities", "JobStore", "QueueStore", "ReadStore", "Store", "Wakeups", "WorkerStore"]

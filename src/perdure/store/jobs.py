@@ -1,0 +1,125 @@
+"""The verbs that move jobs; each is one atomic step, durable when its reply arrives.
+
+Store time decides: a verb that needs the time asks the store's own clock, never the caller's. Every write about a running
+job is fenced by (job id, attempt, worker); one that does not match changes nothing and says so in its reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
+
+import msgspec
+
+from perdure.model.job import Job, JobId, NewJob, WorkerId
+from perdure.model.outcome import Outcome
+from perdure.store.reads import JobFilter
+from perdure.store.reply import Reply
+
+
+class Want(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fetch asks of one queue: how many of each lane, and the queue's cap on running retries."""
+
+    queue: str
+    fresh: int
+    retry: int
+    is_strict: bool = False
+    """Without it, what one lane cannot fill goes to the other."""
+    max_retries_running: int | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to commit: its fence, what follows, and when it ran."""
+
+    job_id: JobId
+    attempt: int
+    worker: WorkerId
+    task: str
+    outcome: Outcome
+    started_at: datetime
+    ended_at: datetime
+
+
+class Promoted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a promote did: how many jobs became ready, and when the next waiting job is due."""
+
+    count: int
+    next_run_at: datetime | None
+
+
+class Reaped(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reap found: the workers whose lease ran out just now, and jobs that run under no living worker."""
+
+    workers: tuple[WorkerId, ...]
+    jobs: tuple[Job, ...]
+
+
+CancelAnswer = Literal["cancelled", "asked", "already cancelled", "already ended", "not found"]
+"""cancelled: it ended now · asked: it is running, its worker was asked to stop it."""
+
+ReplayAnswer = Literal["replayed", "wrong state", "unique key busy", "not found"]
+
+
+class JobStore(Protocol):
+    """The verbs that move jobs."""
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
+        """Make jobs durable, all or none; give the id that stands for each, in order.
+
+        An id that exists already is left as it is (a repeated enqueue after a lost reply). A job whose (task, unique key)
+        is taken by a live job is not made; the live job's id stands for it.
+        """
+        ...
+
+    def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        """The same inside the caller's own open transaction, on the caller's connection; it commits or rolls back."""
+        ...
+
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+        """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
+
+        Per want at most `fresh + retry` jobs; what a lane cannot fill goes to the other unless `is_strict`. Inside a lane:
+        priority (higher first), then run_at, then id. Paused queues give nothing. Each job claimed is `running`, owned by
+        the worker, its attempt one higher. Raises LeaseLost when the worker's lease has run out.
+        """
+        ...
+
+    def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
+        """Write what follows attempts; for each whether it was accepted (the fence matched a running attempt)."""
+        ...
+
+    def promote(self, limit: int) -> Reply[Promoted]:
+        """Make up to `limit` waiting jobs that are due ready."""
+        ...
+
+    def reap(self, limit: int) -> Reply[Reaped]:
+        """Strike off workers whose lease ran out, and show up to `limit` running jobs that have no living worker.
+
+        The caller decides about each and commits with the vanished worker's id in the fence.
+        """
+        ...
+
+    def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
+        """Delete up to `limit` succeeded or cancelled jobs that ended so long ago, with their history; never dead ones."""
+        ...
+
+    def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
+        """Cancel waiting and ready jobs; ask the worker of running ones to stop them."""
+        ...
+
+    def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
+        """Make waiting, dead or cancelled jobs ready now; for dead and cancelled ones failures start again at 0."""
+        ...
+
+    def replay(self, where: JobFilter, limit: int, every: timedelta) -> Reply[int]:
+        """Put up to `limit` matching dead jobs back, oldest first, the n-th of them due n × `every` from now.
+
+        Attempts stay in the history, failures start again at 0, the queue is the origin. Jobs whose unique key is busy stay
+        dead. Gives how many were put back.
+        """
+        ...
+
+    def discard(self, where: JobFilter, limit: int) -> Reply[int]:
+        """Dismiss up to `limit` matching dead jobs, oldest first: they end cancelled, reason `discarded`."""
+        ...

@@ -1,0 +1,127 @@
+"""Everything that can be asked of a store without changing it, and the two switches of a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from perdure.model.failure import Failure
+from perdure.model.job import Attempt, Job, JobId
+from perdure.model.state import State
+from perdure.store.reply import Reply
+from perdure.store.workers import WorkerInfo
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs are meant; all that is set must hold."""
+
+    ids: tuple[JobId, ...] | None = None
+    state: State | None = None
+    task: str | None = None
+    queue: str | None = None
+    """Matches the queue that the job is in, or its origin."""
+    error: str | None = None
+    """A part of the last error's type or message, letter case ignored."""
+    group: str | None = None
+    """The fingerprint of an error group."""
+    reason: str | None = None
+    before: datetime | None = None
+    """Ended (or, if not ended, created) before this moment."""
+    after: datetime | None = None
+
+
+class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue: how many jobs in each state, and its switches."""
+
+    name: str
+    waiting: int = 0
+    ready: int = 0
+    running: int = 0
+    retrying: int = 0
+    """How many of the waiting and ready ones are in the retry lane."""
+    succeeded: int = 0
+    dead: int = 0
+    cancelled: int = 0
+    oldest_ready_at: datetime | None = None
+    """The run_at of the job that has been ready for longest."""
+    is_paused: bool = False
+    paused_at: datetime | None = None
+    pause_reason: str | None = None
+
+
+class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead jobs that failed alike."""
+
+    fingerprint: str
+    task: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    sample: Failure | None
+    sample_id: JobId
+
+
+class SchemaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Which version of the schema the store has, and which this Perdure wants."""
+
+    found: int
+    wanted: int
+
+    @property
+    def is_current(self) -> bool:
+        return self.found == self.wanted
+
+
+class ReadStore(Protocol):
+    """Everything that can be asked."""
+
+    def get(self, ids: Sequence[JobId]) -> Reply[list[Job | None]]:
+        """The jobs with these ids, in order; None for those that do not exist."""
+        ...
+
+    def history(self, job_id: JobId, limit: int) -> Reply[list[Attempt]]:
+        """One record per attempt, oldest first, the running one included; at most `limit` of the newest."""
+        ...
+
+    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[list[Job]]:
+        """Matching jobs, newest first by id; `after` is the last id of the page before."""
+        ...
+
+    def count(self, where: JobFilter) -> Reply[int]:
+        """How many jobs match."""
+        ...
+
+    def queues(self) -> Reply[list[QueueInfo]]:
+        """Every queue that has a job or a switch, by name."""
+        ...
+
+    def groups(self, where: JobFilter, limit: int) -> Reply[list[ErrorGroup]]:
+        """The error groups of matching dead jobs, largest first."""
+        ...
+
+    def workers(self) -> Reply[list[WorkerInfo]]:
+        """Every registered worker, oldest first."""
+        ...
+
+    def schema(self) -> Reply[SchemaStatus]:
+        """Which version of the schema the store has."""
+        ...
+
+    def now(self) -> Reply[datetime]:
+        """The store's clock."""
+        ...
+
+
+class QueueStore(Protocol):
+    """The switches of a queue."""
+
+    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
+        """Stop fetching from the queue; whether that changed anything."""
+        ...
+
+    def resume(self, queue: str) -> Reply[bool]:
+        """Fetch from the queue again; whether that changed anything."""
+        ...
