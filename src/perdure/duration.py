@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import timedelta
+from fractions import Fraction
 
 from perdure.errors import BadDuration
 
@@ -12,8 +12,10 @@ Duration = str | float | timedelta
 
 LONGEST = timedelta(days=36500)
 
+_MICROSECOND = timedelta(microseconds=1)
+
 _UNITS = {
-    "us": timedelta(microseconds=1),
+    "us": _MICROSECOND,
     "ms": timedelta(milliseconds=1),
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -21,7 +23,12 @@ _UNITS = {
     "d": timedelta(days=1),
     "w": timedelta(weeks=1),
 }
-_PART = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(us|µs|ms|s|m|h|d|w)", re.ASCII)
+_MICRO_SIGNS = "µμ"  # the sign and the Greek letter look alike, and both are typed
+_PART = re.compile(
+    rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?\s*(us|[{_MICRO_SIGNS}]s|ms|s|m|h|d|w)\s*", re.ASCII
+)
+_BARE = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", re.ASCII)
+_LONGEST_TEXT = 200
 _HINT = 'Write it like "500ms", "30s", "5m", "1h30m" or "7d", or give seconds as a number.'
 
 
@@ -32,11 +39,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     elif isinstance(value, bool):
         raise BadDuration(f"{what} is {value!r}, which is not a duration.", _HINT)
     elif isinstance(value, int | float):
-        if not math.isfinite(value):
-            raise BadDuration(f"{what} is {value!r}, which is not a duration.", _HINT)
-        if abs(value) > LONGEST.total_seconds():
-            raise BadDuration(f"{what} is {value!r} seconds, longer than a hundred years.", _HINT)
-        found = timedelta(seconds=value)
+        found = _from_seconds(value, what)
     elif isinstance(value, str):
         found = _parse_text(value, what)
     else:
@@ -44,41 +47,59 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     if found < timedelta(0):
         raise BadDuration(f"{what} is {value!r}, and a duration cannot be negative.", _HINT)
     if found > LONGEST:
-        raise BadDuration(f"{what} is {value!r}, longer than a hundred years.", _HINT)
+        raise BadDuration(f"{what} is {str(value)[:60]!r}, longer than a hundred years.", _HINT)
     return found
 
 
 def format_duration(value: timedelta) -> str:
     """The shortest exact text of a duration: `90s` is `1m30s`, half a second is `500ms`."""
-    rest = value // timedelta(microseconds=1)
+    rest = value // _MICROSECOND
     if rest == 0:
         return "0s"
     sign, rest = ("-", -rest) if rest < 0 else ("", rest)
     parts = []
     for unit in ("d", "h", "m", "s", "ms", "us"):
-        count, rest = divmod(rest, _UNITS[unit] // timedelta(microseconds=1))
+        count, rest = divmod(rest, _UNITS[unit] // _MICROSECOND)
         if count:
             parts.append(f"{count}{unit}")
     return sign + "".join(parts)
 
 
+def _from_seconds(value: float, what: str) -> timedelta:
+    if value != value:
+        raise BadDuration(f"{what} is {value!r}, which is not a duration.", _HINT)
+    # Compared before it is printed or converted: a whole number may have more digits than either allows.
+    if value > LONGEST.total_seconds():
+        raise BadDuration(f"{what} is longer than a hundred years.", _HINT)
+    if value < 0:
+        raise BadDuration(f"{what} is below zero, and a duration cannot be negative.", _HINT)
+    return timedelta(seconds=value)
+
+
 def _parse_text(text: str, what: str) -> timedelta:
     stripped = text.strip()
-    if re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", stripped, re.ASCII):
+    if not stripped:
+        raise BadDuration(f"{what} is empty.", _HINT)
+    if len(stripped) > _LONGEST_TEXT:
+        raise BadDuration(f"{what} is {text[:60]!r}…, far too long a text.", _HINT)
+    if stripped.startswith("-"):
+        raise BadDuration(f"{what} is {text[:60]!r}, and a duration cannot be negative.", _HINT)
+    if _BARE.fullmatch(stripped):
         stripped += "s"
-    total = timedelta(0)
+    total = Fraction(0)
     position = 0
     while position < len(stripped):
         part = _PART.match(stripped, position)
         if part is None:
             raise BadDuration(f"{what} is {text[:60]!r}, which cannot be read.", _HINT)
-        try:
-            total += float(part[1]) * _UNITS[part[2].replace("µ", "u")]
-        except OverflowError:
-            raise BadDuration(f"{what} is {text[:60]!r}, longer than a hundred years.", _HINT) from None
+        total += _microseconds(*part.groups())
         position = part.end()
-        while position < len(stripped) and stripped[position] == " ":
-            position += 1
-    if position == 0:
-        raise BadDuration(f"{what} is empty.", _HINT)
-    return total
+    if total > LONGEST // _MICROSECOND:
+        raise BadDuration(f"{what} is {text[:60]!r}, longer than a hundred years.", _HINT)
+    return round(total) * _MICROSECOND
+
+
+def _microseconds(whole: str, decimals: str | None, unit: str) -> Fraction:
+    """Exact, so that what a person writes to the microsecond is kept to the microsecond."""
+    scale = _UNITS["us" if unit[0] in _MICRO_SIGNS else unit] // _MICROSECOND
+    return Fraction(int(whole + (decimals or "")) * scale, 10 ** len(decimals or ""))

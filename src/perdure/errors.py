@@ -5,6 +5,7 @@
     │   ├── BadDuration            a duration that cannot be read
     │   ├── BadPolicy              a retry policy that cannot be built or read
     │   ├── BadPayload             arguments or a result that cannot be stored
+    │   │   └── BadArguments       arguments that the task's function does not take
     │   ├── BadOption              an option with a value that it cannot have
     │   ├── BadSetting             a setting with a value that it cannot have
     │   └── UnknownTask            no task of that name is registered in the app
@@ -57,6 +58,10 @@ class BadPolicy(UsageError):
 
 class BadPayload(UsageError):
     """Arguments or a result that cannot be stored."""
+
+
+class BadArguments(BadPayload, TypeError):
+    """Arguments that the task's function does not take."""
 
 
 class BadOption(UsageError):

@@ -1,0 +1,1 @@
+"""The command line: every command is a thin skin over admin/, the clients and the app."""

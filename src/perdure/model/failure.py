@@ -1,4 +1,4 @@
-"""What is kept of an exception: plain, bounded, storable text, whatever the exception does when it is looked at."""
+"""What is kept of an exception: bounded, storable text, whatever the exception does when it is looked at."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ MESSAGE_LIMIT = 4_000
 TRACE_LIMIT = 12_000
 _NAME_LIMIT = 200
 _FRAMES = 30
+_DEEPEST_TRACE = 100_000
+_MOST_BEHIND = 5
+_LINE_LIMIT = 500
+_BEHIND_LIMIT = 3_000
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,17 +55,22 @@ def type_name(kind: type) -> str:
     """How a class is named in rules and records: builtins bare, all others with their module."""
     try:
         module, name = str(kind.__module__), str(kind.__qualname__)
-    except Exception:
+        return clean(name if module == "builtins" else f"{module}.{name}", _NAME_LIMIT)
+    except BaseException:  # a metaclass may make even the name raise anything
         return "Exception"
-    return clean(name if module == "builtins" else f"{module}.{name}", _NAME_LIMIT)
 
 
 def clean(text: str, limit: int) -> str:
-    """The text without what engines or terminals choke on: NUL, lone surrogates, control characters, excess length."""
-    if len(text) > limit:
-        text = f"{text[:limit]}… ({len(text):,} characters in all)"
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """The text without what engines or terminals choke on: NUL, lone surrogates, control characters, length.
+
+    Never longer than `limit` characters and a short note about what was left out.
+    """
+    # Exactly a str: a subclass could answer for its length and its parts as it likes.
+    text = str.__str__(text)
+    cleaned = _escape(text[:limit])
+    if len(text) <= limit and len(cleaned) <= limit:
+        return cleaned
+    return f"{cleaned[:limit]}… ({len(text):,} characters in all)"
 
 
 def normalise(message: str) -> str:
@@ -82,6 +91,11 @@ _VARYING = (
 )
 
 
+def _escape(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def _message(error: BaseException) -> str:
     try:
         return clean(str(error), MESSAGE_LIMIT)
@@ -93,29 +107,63 @@ def _trace(error: BaseException) -> str:
     try:
         frames = traceback.extract_tb(error.__traceback__, limit=-_FRAMES)
         own = [frame for frame in frames if not _is_perdure(frame.filename)]
-        text = "".join(traceback.format_list(own or frames))
+        text = _escape("".join(traceback.format_list(own or frames))[-TRACE_LIMIT:])
+        # The end of a trace says where it happened, so what must go goes from the beginning.
+        return clean(text[-TRACE_LIMIT:] + _behind(error), TRACE_LIMIT + _BEHIND_LIMIT)
     except BaseException:  # a broken loader or linecache must not cost the record
         return ""
-    return clean(text, TRACE_LIMIT)
+
+
+def _behind(error: BaseException) -> str:
+    """The exceptions behind this one, a line each: what it was raised from, or what a group holds."""
+    lines: list[str] = []
+    seen = {id(error)}
+    waiting = _next_behind(error)
+    while waiting and len(lines) < _MOST_BEHIND:
+        how, other = waiting.pop(0)
+        if id(other) in seen:
+            continue
+        seen.add(id(other))
+        lines.append(f"{how} {clean(f'{type_name(type(other))}: {_message(other)}', _LINE_LIMIT)}\n")
+        waiting.extend(_next_behind(other))
+    return "".join(lines)
+
+
+def _next_behind(error: BaseException) -> list[tuple[str, BaseException]]:
+    if isinstance(error, BaseExceptionGroup):
+        return [("holding", each) for each in error.exceptions[:_MOST_BEHIND]]
+    if error.__cause__ is not None:
+        return [("caused by", error.__cause__)]
+    if error.__context__ is not None and not error.__suppress_context__:
+        return [("while handling", error.__context__)]
+    return []
 
 
 def _own_frame(trace: TracebackType | None) -> str:
-    """The innermost frame outside Perdure, the standard library and installed packages; else the innermost."""
-    own, last = "", ""
-    for _ in range(10_000):
+    """The innermost frame outside Perdure, the standard library and packages; else the innermost of all."""
+    own, last = None, None
+    for _ in range(_DEEPEST_TRACE):
         if trace is None:
             break
-        code = trace.tb_frame.f_code
-        module = str(trace.tb_frame.f_globals.get("__name__", "?"))
-        name = f"{module}:{code.co_qualname}"
-        if not _is_perdure(code.co_filename):
-            last = name
-            if "site-packages" not in code.co_filename and "/lib/python" not in code.co_filename:
-                own = name
+        filename = trace.tb_frame.f_code.co_filename
+        if not _is_perdure(filename):
+            last = trace
+            if not any(mark in filename for mark in _FOREIGN):
+                own = trace
         trace = trace.tb_next
-    return clean(own or last, _NAME_LIMIT)
+    found = own or last
+    return "" if found is None else _frame_name(found)
 
 
+def _frame_name(trace: TracebackType) -> str:
+    try:
+        module = str(trace.tb_frame.f_globals.get("__name__", "?"))
+        return clean(f"{module}:{trace.tb_frame.f_code.co_qualname}", _NAME_LIMIT)
+    except BaseException:  # a module may have anything for a name
+        return ""
+
+
+_FOREIGN = ("site-packages", "/lib/python", "<frozen ")
 _PACKAGE = __file__.rsplit("model", 1)[0]
 
 

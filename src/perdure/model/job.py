@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NewType
 
 import msgspec
@@ -13,15 +13,20 @@ from perdure.model.state import ENDED, Delivery, Lane, State
 JobId = NewType("JobId", str)
 WorkerId = NewType("WorkerId", str)
 
-AttemptOutcome = Literal["succeeded", "failed", "timeout", "lost", "snoozed", "released", "parked", "cancelled", "running"]
+AttemptOutcome = Literal[
+    "succeeded", "failed", "timeout", "lost", "snoozed", "released", "parked", "cancelled", "running"
+]
 """How an attempt ended; `running` while it has not."""
 
 LOWEST_PRIORITY = -100
 HIGHEST_PRIORITY = 100
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is about to be enqueued; the id is made by the client, so that a repeated enqueue is the same job."""
+    """A job about to be enqueued; the client makes its id, so that a repeated enqueue is the same job."""
 
     id: JobId
     task: str
@@ -76,6 +81,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     """When the job succeeded, died or was cancelled."""
+    parked_at: datetime | None = None
+    """Since when the job has been parked, while it is."""
     is_cancelling: bool = False
     """An operator asked for its cancellation while it was running."""
 
@@ -110,7 +117,7 @@ def make_id(now: datetime, noise: int, after: int) -> int:
 
     48 bits of milliseconds, 12 bits of their fraction, 62 random bits: ids sort by the time they were made.
     """
-    microseconds = int(now.timestamp() * 1_000_000)
+    microseconds = max(0, (now - _EPOCH) // _MICROSECOND)
     milliseconds, fraction = divmod(microseconds, 1000)
     body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & (2**62 - 1))
     return max(body, after + 1)

@@ -97,6 +97,12 @@ class TaskUnknown(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """This worker has no task of that name."""
 
 
+class Spent(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The job was fetched but not entered: its limit or its time is used up already."""
+
+    reason: Literal["exhausted", "expired"]
+
+
 class Undecodable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The arguments do not decode, or do not fit the handler."""
 
@@ -113,6 +119,7 @@ Ending = (
     | TimedOut
     | ShutDown
     | Vanished
+    | Spent
     | TaskUnknown
     | Undecodable
 )

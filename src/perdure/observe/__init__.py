@@ -1,0 +1,1 @@
+"""Turns events into what people and machines watch: log lines now, counters and alerts beside them."""

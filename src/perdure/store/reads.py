@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
@@ -78,15 +79,15 @@ class SchemaStatus(msgspec.Struct, frozen=True, kw_only=True):
 class ReadStore(Protocol):
     """Everything that can be asked."""
 
-    def get(self, ids: Sequence[JobId]) -> Reply[list[Job | None]]:
+    def get(self, ids: Sequence[JobId]) -> Reply[builtins.list[Job | None]]:
         """The jobs with these ids, in order; None for those that do not exist."""
         ...
 
-    def history(self, job_id: JobId, limit: int) -> Reply[list[Attempt]]:
+    def history(self, job_id: JobId, limit: int) -> Reply[builtins.list[Attempt]]:
         """One record per attempt, oldest first, the running one included; at most `limit` of the newest."""
         ...
 
-    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[list[Job]]:
+    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[builtins.list[Job]]:
         """Matching jobs, newest first by id; `after` is the last id of the page before."""
         ...
 
@@ -94,15 +95,15 @@ class ReadStore(Protocol):
         """How many jobs match."""
         ...
 
-    def queues(self) -> Reply[list[QueueInfo]]:
+    def queues(self) -> Reply[builtins.list[QueueInfo]]:
         """Every queue that has a job or a switch, by name."""
         ...
 
-    def groups(self, where: JobFilter, limit: int) -> Reply[list[ErrorGroup]]:
+    def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         """The error groups of matching dead jobs, largest first."""
         ...
 
-    def workers(self) -> Reply[list[WorkerInfo]]:
+    def workers(self) -> Reply[builtins.list[WorkerInfo]]:
         """Every registered worker, oldest first."""
         ...
 

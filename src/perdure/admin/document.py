@@ -1,0 +1,144 @@
+"""Jobs, attempts, queues, workers and groups as plain data: what `--json` prints, in snake_case.
+
+Times are ISO text ending in `Z`, durations are seconds, arguments and results are JSON values.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from perdure.admin.inspect import Stats
+from perdure.model.failure import Failure
+from perdure.model.job import Attempt, Job
+from perdure.model.state import STATES
+from perdure.store.reads import ErrorGroup, QueueInfo
+from perdure.store.workers import WorkerInfo
+
+Document = dict[str, Any]
+
+
+def job_document(job: Job) -> Document:
+    """A job with all that is kept of it."""
+    return {
+        "id": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "origin": job.origin,
+        "state": job.state,
+        "lane": job.lane,
+        "reason": job.reason,
+        "args": payload(job.args),
+        "result": None if job.result is None else payload(job.result),
+        "priority": job.priority,
+        "delivery": job.delivery,
+        "unique": job.unique,
+        "retry": job.retry,
+        "max_attempts": job.max_attempts,
+        "timeout": seconds(job.timeout),
+        "attempt": job.attempt,
+        "failures": job.failures,
+        "recoveries": job.recoveries,
+        "delay": seconds(job.delay),
+        "error": None if job.error is None else failure_document(job.error),
+        "worker": job.worker,
+        "is_cancelling": job.is_cancelling,
+        "created_at": moment(job.created_at),
+        "run_at": moment(job.run_at),
+        "started_at": moment(job.started_at),
+        "ended_at": moment(job.ended_at),
+    }
+
+
+def attempt_document(attempt: Attempt) -> Document:
+    """One attempt."""
+    return {
+        "attempt": attempt.attempt,
+        "outcome": attempt.outcome,
+        "reason": attempt.reason,
+        "error": None if attempt.error is None else failure_document(attempt.error),
+        "worker": attempt.worker,
+        "started_at": moment(attempt.started_at),
+        "ended_at": moment(attempt.ended_at),
+        "delay": seconds(attempt.delay),
+    }
+
+
+def failure_document(failure: Failure) -> Document:
+    """A failure; `lineage` is for rules, not for readers."""
+    return {"type": failure.type, "message": failure.message, "frame": failure.frame, "trace": failure.trace}
+
+
+def queue_document(queue: QueueInfo, now: datetime) -> Document:
+    """A queue, with the age of the job that has been ready for longest."""
+    oldest = None if queue.oldest_ready_at is None else max(timedelta(0), now - queue.oldest_ready_at)
+    return {
+        "name": queue.name,
+        **{state: getattr(queue, state) for state in STATES},
+        "retrying": queue.retrying,
+        "oldest_ready_age": seconds(oldest),
+        "is_paused": queue.is_paused,
+        "paused_at": moment(queue.paused_at),
+        "pause_reason": queue.pause_reason,
+    }
+
+
+def worker_document(worker: WorkerInfo, now: datetime) -> Document:
+    """A worker, and whether its lease still runs."""
+    return {
+        "id": worker.id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": list(worker.queues),
+        "concurrency": worker.concurrency,
+        "running": worker.running,
+        "version": worker.version,
+        "is_alive": worker.lease_until > now,
+        "started_at": moment(worker.started_at),
+        "beat_at": moment(worker.beat_at),
+        "lease_until": moment(worker.lease_until),
+    }
+
+
+def group_document(group: ErrorGroup) -> Document:
+    """An error group."""
+    return {
+        "fingerprint": group.fingerprint,
+        "task": group.task,
+        "count": group.count,
+        "first_at": moment(group.first_at),
+        "last_at": moment(group.last_at),
+        "sample": None if group.sample is None else failure_document(group.sample),
+        "sample_id": group.sample_id,
+    }
+
+
+def stats_document(stats: Stats) -> Document:
+    """The numbers over all queues, and each queue's."""
+    return {
+        "at": moment(stats.at),
+        "states": {state: getattr(stats, state) for state in STATES},
+        "retrying": stats.retrying,
+        "workers": stats.workers,
+        "oldest_ready_age": seconds(stats.oldest_ready_age),
+        "queues": [queue_document(queue, stats.at) for queue in stats.queues],
+    }
+
+
+def payload(text: bytes) -> Any:
+    """Stored JSON text as a value; text that is no JSON is given as text, so that nothing is hidden."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.decode("utf-8", "backslashreplace")
+
+
+def moment(at: datetime | None) -> str | None:
+    """A moment as ISO text in UTC."""
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def seconds(duration: timedelta | None) -> float | None:
+    """A duration in seconds."""
+    return None if duration is None else duration.total_seconds()

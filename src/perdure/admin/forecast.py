@@ -1,0 +1,78 @@
+"""What a retry policy will do: every delay with its jitter band, and the time until the end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from perdure.model.retry import Retry
+
+MOST_WAITS = 10_000
+_NOTHING = timedelta(0)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A duration that jitter leaves open."""
+
+    least: timedelta
+    expected: timedelta
+    greatest: timedelta
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """The wait after one failure; times that attempts take themselves are not in it."""
+
+    failure: int
+    """After the n-th failure."""
+    ceiling: timedelta
+    delay: Span
+    total: Span
+    """All waits so far, this one included."""
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """The waits of a job that fails every time."""
+
+    policy: Retry
+    waits: tuple[Wait, ...]
+    is_complete: bool
+    """Whether `waits` reaches the limit; of very long policies only the first waits are worked out."""
+
+    @property
+    def total(self) -> Span:
+        """The time from the first failure to the last attempt, or as far as the waits reach."""
+        return self.waits[-1].total if self.waits else Span(least=_NOTHING, expected=_NOTHING, greatest=_NOTHING)
+
+
+def forecast(policy: Retry) -> Forecast:
+    """The waits between the attempts of a job that fails every time, up to the policy's limits."""
+    waits: list[Wait] = []
+    last = total = Span(least=_NOTHING, expected=_NOTHING, greatest=_NOTHING)
+    count = min(policy.max_retries, MOST_WAITS)
+    for failure in range(1, count + 1):
+        last = _delay(policy, failure, last if waits else None)
+        total = _sum(total, last)
+        if policy.within is not None and total.least > policy.within:
+            return Forecast(policy=policy, waits=tuple(waits), is_complete=True)
+        waits.append(Wait(failure=failure, ceiling=policy.ceiling(failure), delay=last, total=total))
+    return Forecast(policy=policy, waits=tuple(waits), is_complete=count == policy.max_retries)
+
+
+def _delay(policy: Retry, failure: int, previous: Span | None) -> Span:
+    if previous is None:
+        least, greatest = policy.bounds(failure)
+        return Span(least=least, expected=(least + greatest) / 2, greatest=greatest)
+    # Decorrelated jitter goes by the delay before: each line of the band follows its own past.
+    least, _ = policy.bounds(failure, previous.least)
+    _, greatest = policy.bounds(failure, previous.greatest)
+    low, high = policy.bounds(failure, previous.expected)
+    return Span(least=least, expected=(low + high) / 2, greatest=greatest)
+
+
+def _sum(one: Span, other: Span) -> Span:
+    return Span(
+        least=one.least + other.least,
+        expected=one.expected + other.expected,
+        greatest=one.greatest + other.greatest,
+    )

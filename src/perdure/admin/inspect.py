@@ -1,0 +1,140 @@
+"""What can be asked: jobs, their history, queues, workers and the numbers over all of them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from perdure.admin.selection import not_found, read_filters, read_id, require_dead
+from perdure.admin.steps import Mapped, Steps, ask, stepped
+from perdure.errors import BadOption
+from perdure.model.job import Attempt, Job
+from perdure.store import Store
+from perdure.store.reads import QueueInfo
+from perdure.store.reply import Reply
+from perdure.store.workers import WorkerInfo
+
+T = TypeVar("T")
+
+LARGEST_PAGE = 1_000
+
+
+class Page(builtins.list[T]):
+    """A list of what was asked for, with the cursor of the page after it; None on the last page."""
+
+    def __init__(self, items: Iterable[T] = (), next_cursor: str | None = None) -> None:
+        super().__init__(items)
+        self.next_cursor = next_cursor
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers over all queues at one moment of the store's clock."""
+
+    at: datetime
+    waiting: int
+    ready: int
+    running: int
+    retrying: int
+    succeeded: int
+    dead: int
+    cancelled: int
+    workers: int
+    """How many workers have a lease that has not run out."""
+    oldest_ready_at: datetime | None
+    queues: tuple[QueueInfo, ...]
+
+    @property
+    def oldest_ready_age(self) -> timedelta | None:
+        """How long the job that has been ready for longest has waited."""
+        return None if self.oldest_ready_at is None else max(timedelta(0), self.at - self.oldest_ready_at)
+
+
+def get(store: Store, job_id: str) -> Reply[Job]:
+    """The job with this id; raises JobNotFound."""
+    wanted = read_id(job_id)
+
+    def found(jobs: builtins.list[Job | None]) -> Job:
+        if jobs[0] is None:
+            raise not_found(wanted)
+        return jobs[0]
+
+    return Mapped(store.get([wanted]), found)
+
+
+@stepped
+def history(store: Store, job_id: str, limit: int = 100) -> Steps[builtins.list[Attempt]]:
+    """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
+    _check_limit(limit)
+    job = yield from ask(get(store, job_id))
+    return (yield from ask(store.history(job.id, limit)))
+
+
+@stepped
+def list(store: Store, filters: Mapping[str, Any], *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Job]]:
+    """A page of matching jobs, newest first."""
+    _check_limit(limit)
+    where = yield from read_filters(store, filters)
+    after = None if cursor is None else read_id(cursor)
+    # One more than asked for tells whether there is a next page without counting.
+    jobs = yield from ask(store.list(where, limit=limit + 1, after=after))
+    return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+@stepped
+def dead_letters(
+    store: Store, filters: Mapping[str, Any], *, limit: int = 50, cursor: str | None = None
+) -> Steps[Page[Job]]:
+    """A page of matching dead jobs, newest first."""
+    require_dead(filters)
+    return (yield from ask(list(store, {**filters, "state": "dead"}, limit=limit, cursor=cursor)))
+
+
+@stepped
+def count(store: Store, filters: Mapping[str, Any]) -> Steps[int]:
+    """How many jobs match."""
+    where = yield from read_filters(store, filters)
+    return (yield from ask(store.count(where)))
+
+
+def queues(store: Store) -> Reply[builtins.list[QueueInfo]]:
+    """Every queue that has a job or a switch, by name."""
+    return store.queues()
+
+
+def workers(store: Store) -> Reply[builtins.list[WorkerInfo]]:
+    """Every registered worker, oldest first."""
+    return store.workers()
+
+
+@stepped
+def stats(store: Store) -> Steps[Stats]:
+    """The numbers over all queues."""
+    now = yield from ask(store.now())
+    found = yield from ask(store.queues())
+    registered = yield from ask(store.workers())
+    oldest = [queue.oldest_ready_at for queue in found if queue.oldest_ready_at is not None]
+    return Stats(
+        at=now,
+        waiting=sum(queue.waiting for queue in found),
+        ready=sum(queue.ready for queue in found),
+        running=sum(queue.running for queue in found),
+        retrying=sum(queue.retrying for queue in found),
+        succeeded=sum(queue.succeeded for queue in found),
+        dead=sum(queue.dead for queue in found),
+        cancelled=sum(queue.cancelled for queue in found),
+        workers=sum(worker.lease_until > now for worker in registered),
+        oldest_ready_at=min(oldest, default=None),
+        queues=tuple(found),
+    )
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise BadOption(
+            f"limit is {limit}; it must lie between 1 and {LARGEST_PAGE}.",
+            "Use the cursor for the next page.",
+        )

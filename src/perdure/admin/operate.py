@@ -1,0 +1,160 @@
+"""What operators do to single jobs and queues: cancel, retry, discard, pause, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from perdure.admin.selection import Selection, not_found, read_filters, read_id, select_dead
+from perdure.admin.steps import Steps, ask, stepped
+from perdure.errors import BadOption, Refused, WrongState
+from perdure.model.job import JobId
+from perdure.model.state import LIVE, State, Verb, states_before
+from perdure.store import Store
+from perdure.store.jobs import CancelAnswer
+from perdure.store.reads import JobFilter
+
+CHUNK = 1_000
+
+Tell = Callable[[int], None]
+"""Told after each chunk how many jobs it changed."""
+
+CancelResult = Literal["cancelled", "asked", "already cancelled"]
+
+
+@stepped
+def cancel(store: Store, job_id: str) -> Steps[CancelResult]:
+    """Cancel a job, or ask its worker to while it runs; raises JobNotFound, WrongState when it has ended."""
+    wanted = read_id(job_id)
+    [answer] = yield from ask(store.cancel([wanted], "cancelled"))
+    match answer:
+        case "not found":
+            raise not_found(wanted)
+        case "already ended":
+            raise (yield from _wrong_state(store, wanted, "cancel"))
+        case _:
+            return answer
+
+
+@stepped
+def cancel_many(store: Store, ids: Sequence[str], tell: Tell | None = None) -> Steps[list[tuple[JobId, CancelAnswer]]]:
+    """Cancel many jobs; each id with its answer, nothing raised for single jobs."""
+    wanted = list(dict.fromkeys(read_id(text) for text in ids))
+    answers: list[tuple[JobId, CancelAnswer]] = []
+    for start in range(0, len(wanted), CHUNK):
+        chunk = wanted[start : start + CHUNK]
+        answers += zip(chunk, (yield from ask(store.cancel(chunk, "cancelled"))), strict=True)
+        if tell is not None:
+            tell(len(chunk))
+    return answers
+
+
+@stepped
+def select_live(store: Store, filters: Mapping[str, Any]) -> Steps[list[JobId]]:
+    """The ids of matching jobs that have not ended, so that their number can be shown first."""
+    where = yield from read_filters(store, filters)
+    if where.state is not None and where.state not in LIVE:
+        raise WrongState(f"Jobs that are {where.state} have ended.", f"Only {_names(LIVE)} jobs can be cancelled.")
+    found: list[JobId] = []
+    for state in [where.state] if where.state is not None else sorted(LIVE):
+        found += yield from _all_ids(store, msgspec.structs.replace(where, state=state))
+    # A job may change its state between two looks and be met in both.
+    return list(dict.fromkeys(found))
+
+
+@stepped
+def retry(store: Store, job_id: str) -> Steps[None]:
+    """Make a waiting, dead or cancelled job ready now.
+
+    Raises JobNotFound, WrongState, or Refused when a live job has its unique key.
+    """
+    wanted = read_id(job_id)
+    [answer] = yield from ask(store.retry([wanted]))
+    match answer:
+        case "not found":
+            raise not_found(wanted)
+        case "wrong state":
+            raise (yield from _wrong_state(store, wanted, "retry"))
+        case "unique key busy":
+            raise Refused(
+                f"The job {wanted} cannot come back: a live job of the same task has its unique key.",
+                "Wait for that job to end, or cancel it first.",
+            )
+
+
+@stepped
+def discard(store: Store, ids: Sequence[str], filters: Mapping[str, Any], *, dry_run: bool = False) -> Steps[int]:
+    """Dismiss dead jobs by id or filters, or only count them; gives how many."""
+    selection = yield from select_dead(store, ids, filters)
+    if dry_run:
+        return selection.count
+    return (yield from ask(discard_selected(store, selection)))
+
+
+@stepped
+def discard_selected(store: Store, selection: Selection, tell: Tell | None = None) -> Steps[int]:
+    """Dismiss the dead jobs of a selection in chunks; gives how many."""
+    done = 0
+    while done < selection.count:
+        count = yield from ask(store.discard(selection.where, min(CHUNK, selection.count - done)))
+        if count == 0:
+            break
+        done += count
+        if tell is not None:
+            tell(count)
+    return done
+
+
+@stepped
+def pause(store: Store, queue: str, reason: str | None = None) -> Steps[bool]:
+    """Stop fetching from a queue; whether that changed anything."""
+    _check_queue(queue)
+    return (yield from ask(store.pause(queue, reason)))
+
+
+@stepped
+def resume(store: Store, queue: str) -> Steps[bool]:
+    """Fetch from a queue again; whether that changed anything."""
+    _check_queue(queue)
+    return (yield from ask(store.resume(queue)))
+
+
+_WHAT_TO_DO: Mapping[State, str] = {
+    "waiting": "It runs by itself when it is due.",
+    "ready": "It runs as soon as a worker is free.",
+    "running": "Wait until this attempt ends, or cancel the job.",
+    "succeeded": "Enqueue a new job to run it again.",
+    "dead": "Discard it, or replay it.",
+    "cancelled": "It has ended already; retry puts it back.",
+}
+
+
+def _wrong_state(store: Store, job_id: JobId, verb: Verb) -> Steps[WrongState]:
+    [job] = yield from ask(store.get([job_id]))
+    state: State | None = None if job is None else job.state
+    now = "no longer there" if state is None else state
+    hint = "" if state is None else f" {_WHAT_TO_DO[state]}"
+    return WrongState(
+        f"The job {job_id} is {now}.", f"{verb.capitalize()} takes {_names(states_before(verb))} jobs.{hint}"
+    )
+
+
+def _names(states: frozenset[State]) -> str:
+    names = [state for state in get_args(State) if state in states]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _all_ids(store: Store, where: JobFilter) -> Steps[list[JobId]]:
+    ids: list[JobId] = []
+    while True:
+        page = yield from ask(store.list(where, limit=CHUNK, after=ids[-1] if ids else None))
+        ids += [job.id for job in page]
+        if len(page) < CHUNK:
+            return ids
+
+
+def _check_queue(queue: str) -> None:
+    if not queue.strip():
+        raise BadOption("The queue's name is empty.", "Name the queue.")

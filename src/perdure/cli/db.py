@@ -1,0 +1,46 @@
+"""`perdure db`: the store's schema, its status and migration."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli import faults, output
+from perdure.cli.lazy import SuggestingGroup
+from perdure.cli.options import store_options
+from perdure.cli.session import Session
+from perdure.store.reads import SchemaStatus
+
+
+@click.group(cls=SuggestingGroup)
+def db() -> None:
+    """The store's schema: status and migration."""
+
+
+@db.command()
+@store_options
+def migrate(session: Session) -> None:
+    """Bring the store's schema to what this Perdure wants; makes a SQLite file that does not exist."""
+    with session.app(may_create=True, auto_migrate=True) as app:
+        found = app.store.schema().wait()
+    _print_status(session, found)
+
+
+@db.command()
+@store_options
+def status(session: Session) -> int:
+    """Say which schema the store has, changing nothing; exit code 1 when it is not current."""
+    with session.store(auto_migrate=False) as store:
+        found = store.schema().wait()
+    _print_status(session, found)
+    return faults.OK if found.is_current else faults.FAILED
+
+
+def _print_status(session: Session, status: SchemaStatus) -> None:
+    if session.is_json:
+        session.emit({"found": status.found, "wanted": status.wanted, "is_current": status.is_current})
+    elif status.is_current:
+        output.say(f"The schema is current (version {status.found}).")
+    else:
+        output.say(f"The schema has version {status.found}; this Perdure wants {status.wanted}.")
+        if status.found < status.wanted:
+            output.aside("Migrate it with: perdure db migrate")

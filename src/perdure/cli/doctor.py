@@ -1,0 +1,126 @@
+"""`perdure doctor`: looks for what is wrong with the engine, its schema, clock and file, the workers and the queues."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+import click
+
+from perdure.admin import inspect
+from perdure.admin.inspect import Stats
+from perdure.cli import faults, output
+from perdure.cli.options import store_options
+from perdure.cli.output import Column, plural, rough
+from perdure.cli.session import Session, sqlite_path
+from perdure.clock import SystemClock
+from perdure.store import Store
+from perdure.store.workers import WorkerInfo
+
+Level = Literal["ok", "note", "problem"]
+
+_COLUMNS = (Column("CHECK"), Column("LEVEL"), Column("FOUND"))
+_LARGEST_SKEW = timedelta(seconds=2)
+_LONG_READY = timedelta(minutes=5)
+
+
+class Finding(NamedTuple):
+    """One thing looked at; a note deserves a look, a problem needs somebody."""
+
+    check: str
+    level: Level
+    text: str
+
+
+@click.command()
+@store_options
+def doctor(session: Session) -> int:
+    """Look for what is wrong with the engine, its schema, clock and file, the workers and the queues.
+
+    Exit code 1 when there is a problem; notes alone do not change it.
+    """
+    with session.app(auto_migrate=False) as app:
+        findings = [*_engine(app.store), *_file(app.settings.url), *_jobs(app.store)]
+    has_problem = any(finding.level == "problem" for finding in findings)
+    if session.is_json:
+        session.emit({"is_healthy": not has_problem, "findings": [finding._asdict() for finding in findings]})
+    else:
+        output.table(_COLUMNS, [list(finding) for finding in findings])
+    return faults.FAILED if has_problem else faults.OK
+
+
+def _engine(store: Store) -> Iterator[Finding]:
+    able = store.capabilities
+    yield Finding("engine", "ok", f"{able.engine} {able.version}. {able.durability}")
+    for warning in able.warnings:
+        yield Finding("engine", "note", warning)
+    schema = store.schema().wait()
+    if schema.is_current:
+        yield Finding("schema", "ok", f"version {schema.found} is current")
+    else:
+        text = f"version {schema.found}, wanted {schema.wanted}; run 'perdure db migrate'"
+        yield Finding("schema", "problem", text)
+    yield _clock(store)
+
+
+def _clock(store: Store) -> Finding:
+    clock = SystemClock()
+    before = clock.now()
+    theirs = store.now().wait()
+    middle = before + (clock.now() - before) / 2
+    skew = theirs - middle
+    if abs(skew) > _LARGEST_SKEW:
+        side = "ahead of" if skew > timedelta(0) else "behind"
+        text = f"the store's clock is {rough(abs(skew))} {side} this machine's; the store's decides when jobs are due"
+        return Finding("clock", "problem", text)
+    return Finding("clock", "ok", f"store and machine agree within {rough(abs(skew))}")
+
+
+def _file(url: str) -> Iterator[Finding]:
+    path = sqlite_path(url)
+    if path is None or not path.exists():
+        return
+    mode = path.stat().st_mode
+    if mode & stat.S_IWOTH:
+        yield Finding("file", "problem", f"everybody may write {path}; run: chmod o-rw {path}")
+    elif mode & stat.S_IROTH:
+        yield Finding("file", "note", f"everybody may read {path}, the jobs' arguments included")
+    else:
+        yield Finding("file", "ok", f"{path} has mode {stat.S_IMODE(mode):o}")
+
+
+def _jobs(store: Store) -> Iterator[Finding]:
+    numbers = inspect.stats(store).wait()
+    workers = store.workers().wait()
+    yield from _workers(workers, numbers)
+    paused = [queue for queue in numbers.queues if queue.is_paused]
+    for queue in paused:
+        why = f" ({queue.pause_reason})" if queue.pause_reason else ""
+        yield Finding("queues", "note", f"{queue.name} is paused since {output.when(queue.paused_at, numbers.at)}{why}")
+    if not paused:
+        yield Finding("queues", "ok", f"{plural(len(numbers.queues), 'queue')}, none paused")
+    if numbers.dead:
+        yield Finding("dead", "note", f"{plural(numbers.dead, 'dead job')}; see 'perdure dlq groups'")
+    else:
+        yield Finding("dead", "ok", "no dead jobs")
+
+
+def _workers(workers: list[WorkerInfo], numbers: Stats) -> Iterator[Finding]:
+    stale = [worker for worker in workers if worker.lease_until <= numbers.at]
+    alive = [worker for worker in workers if worker.lease_until > numbers.at]
+    for worker in stale:
+        text = f"{worker.id} on {worker.host} is silent since {output.when(worker.beat_at, numbers.at)}"
+        held = f", holding {plural(worker.running, 'job')} until a living worker notices" if worker.running else ""
+        yield Finding("workers", "problem", text + held)
+    yield Finding("workers", "ok" if alive else "note", f"{plural(len(alive), 'worker')} alive")
+    served = {queue for worker in alive for queue in worker.queues}
+    for queue in numbers.queues:
+        if queue.name not in served and not queue.is_paused and _is_late(queue.oldest_ready_at, numbers.at):
+            text = f"{plural(queue.ready, 'ready job')} in {queue.name}, and no living worker serves it"
+            yield Finding("workers", "problem", text)
+
+
+def _is_late(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and now - moment > _LONG_READY

@@ -1,0 +1,57 @@
+"""`perdure explain`: which limit and delays hold for a task or job, and who said so."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from perdure.admin import inspect
+from perdure.admin.forecast import forecast
+from perdure.cli import faults, output
+from perdure.cli.options import app_options
+from perdure.cli.output import Column
+from perdure.cli.policy import print_waits, waits_document
+from perdure.cli.session import APP_VARIABLE, Session
+from perdure.errors import BadOption
+
+_ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_COLUMNS = (Column("VALUE"), Column("IS"), Column("FROM"))
+
+
+@click.command()
+@click.argument("name", metavar="TASK|JOB_ID")
+@app_options
+def explain(session: Session, name: str) -> None:
+    """Say which limit and delays hold for a task or a job, with the origin of each value.
+
+    The nearest one wins: job, task, queue, app default; no limit is above the operator's cap.
+    """
+    is_job = _ID.fullmatch(name.strip()) is not None
+    if not is_job and not session.has_app:
+        raise BadOption(
+            f"Without an app nobody knows what the task {name!r} says.", f"Give --app MODULE:APP or set {APP_VARIABLE}."
+        )
+    if is_job and not session.has_app:
+        faults.warn("no app is given (--app), so what the task and queue say is not known.")
+    # What a task says needs no store, so none has to be there.
+    with session.app(may_create=not is_job) as app:
+        explanation = app.explain_job(inspect.get(app.store, name).wait()) if is_job else app.explain(name)
+    policy = explanation.retry.with_limit(explanation.limit)
+    if session.is_json:
+        values = [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines]
+        session.emit(
+            {
+                "subject": explanation.subject,
+                "values": values,
+                "limit": explanation.limit,
+                "retry": str(explanation.retry),
+                **waits_document(forecast(policy), 1_000),
+            }
+        )
+        return
+    output.say(explanation.subject)
+    output.say("")
+    output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
+    output.heading("when it fails every time")
+    print_waits(forecast(policy), 25)

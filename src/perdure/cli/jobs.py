@@ -1,0 +1,160 @@
+"""`perdure jobs`: list, show, cancel and retry jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from perdure.admin import inspect, operate
+from perdure.admin.document import job_document
+from perdure.cli import faults, output
+from perdure.cli.lazy import SuggestingGroup
+from perdure.cli.options import confirm, destructive_options, filter_options, store_options
+from perdure.cli.output import Column, plural
+from perdure.cli.progress import progress
+from perdure.cli.session import Session
+from perdure.cli.show import show_job
+from perdure.errors import BadOption, PerdureError
+from perdure.model.job import Job
+
+COLUMNS = (
+    Column("ID"),
+    Column("TASK", is_flexible=True),
+    Column("QUEUE"),
+    Column("STATE"),
+    Column("ATTEMPT", is_number=True),
+    Column("CREATED"),
+    Column("WHEN"),
+    Column("WHY", is_flexible=True),
+)
+
+
+@click.group(cls=SuggestingGroup)
+def jobs() -> None:
+    """List, show, cancel and retry jobs."""
+
+
+@jobs.command()
+@filter_options(state=True)
+@click.option("--limit", default=50, show_default=True, metavar="N", help="At most so many, up to 1000.")
+@click.option("--cursor", metavar="ID", help="Go on after this job: the next_cursor of the page before.")
+@store_options
+def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None) -> None:
+    """List jobs, newest first."""
+    with session.store() as store:
+        page = inspect.list(store, filters, limit=limit, cursor=cursor).wait()
+        now = store.now().wait()
+    print_page(session, page, now)
+
+
+@jobs.command()
+@click.argument("job_id")
+@store_options
+def show(session: Session, job_id: str) -> None:
+    """Show one job: its state and why, every attempt, its arguments, and what can be done."""
+    with session.store() as store:
+        show_job(session, store, job_id)
+
+
+@jobs.command()
+@click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
+@filter_options(state=True)
+@destructive_options
+@store_options
+def cancel(session: Session, job_ids: tuple[str, ...], filters: dict[str, Any], dry_run: bool, yes: bool) -> int:
+    """Cancel jobs by id, or all live jobs that match the filters.
+
+    A running job's worker is asked to stop it. Several jobs at once are confirmed first.
+    """
+    if bool(job_ids) == bool(filters):
+        raise BadOption("Which jobs?", "Give job ids, or filters such as --task or --queue, but not both.")
+    with session.store() as store:
+        if len(job_ids) == 1 and not dry_run:
+            answer = operate.cancel(store, job_ids[0]).wait()
+            return _print_answers(session, [(job_ids[0], answer)])
+        found: Sequence[str] = job_ids or operate.select_live(store, filters).wait()
+        if dry_run:
+            _print_count(session, len(found), "would be cancelled")
+            return faults.OK
+        if found:
+            confirm(f"Cancel {plural(len(found), 'job')}?", yes=yes)
+        with progress("cancelling", len(found), is_wanted=not session.is_json) as tell:
+            answers = operate.cancel_many(store, found, tell).wait()
+    return _print_answers(session, [(str(job_id), answer) for job_id, answer in answers])
+
+
+@jobs.command()
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
+@store_options
+def retry(session: Session, job_ids: tuple[str, ...]) -> int:
+    """Make waiting, dead or cancelled jobs ready now."""
+    with session.store() as store:
+        if len(job_ids) == 1:
+            operate.retry(store, job_ids[0]).wait()
+            return _print_answers(session, [(job_ids[0], "ready")])
+        answers: list[tuple[str, str]] = []
+        code = faults.OK
+        for job_id in job_ids:
+            try:
+                operate.retry(store, job_id).wait()
+                answers.append((job_id, "ready"))
+            except PerdureError as error:
+                answers.append((job_id, error.message))
+                code = faults.exit_code(error)
+    _print_answers(session, answers)
+    return code
+
+
+def print_page(session: Session, page: inspect.Page[Job], now: datetime) -> None:
+    """Print a page of jobs and how to get the next."""
+    if session.is_json:
+        session.emit({"jobs": [job_document(job) for job in page], "next_cursor": page.next_cursor})
+        return
+    if not page:
+        output.aside("No job matches.")
+        return
+    output.table(COLUMNS, [_row(job, now) for job in page])
+    if page.next_cursor is not None:
+        output.aside(f"There are more: add --cursor {page.next_cursor}")
+
+
+def _row(job: Job, now: datetime) -> list[str]:
+    moment = job.ended_at or (job.started_at if job.state == "running" else job.run_at)
+    why = ": ".join(part for part in (job.reason, str(job.error) if job.error else None) if part)
+    return [
+        job.id,
+        job.task,
+        job.queue,
+        job.state,
+        str(job.attempt),
+        output.absolute(job.created_at),
+        output.relative(moment, now),
+        why,
+    ]
+
+
+def _print_count(session: Session, count: int, what: str) -> None:
+    if session.is_json:
+        session.emit({"count": count, "is_dry_run": True})
+    else:
+        output.say(f"{plural(count, 'job')} {what}.")
+
+
+def _print_answers(session: Session, answers: list[tuple[str, str]]) -> int:
+    if session.is_json:
+        session.emit({"answers": [{"id": job_id, "answer": answer} for job_id, answer in answers]})
+    else:
+        for job_id, answer in answers:
+            output.say(f"{job_id}  {_ANSWERS.get(answer, answer)}")
+        if not answers:
+            output.aside("No job matches.")
+    given = {answer for _, answer in answers}
+    if "not found" in given:
+        return faults.NOT_FOUND
+    return faults.REFUSED if "already ended" in given else faults.OK
+
+
+_ANSWERS = {"asked": "running; its worker was asked to cancel it"}

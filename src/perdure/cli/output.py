@@ -1,0 +1,198 @@
+"""How commands print: JSON for programs, rich tables on a terminal, plain aligned text elsewhere.
+
+Whatever came from a job is made harmless first: no control or escape character of it reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import click
+
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_SPACE = re.compile(r"\s+")
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_STYLES = {
+    "succeeded": "green",
+    "running": "cyan",
+    "ready": "blue",
+    "waiting": "yellow",
+    "dead": "red",
+    "cancelled": "bright_black",
+    "paused": "yellow",
+    "stale": "red",
+    "problem": "red",
+    "note": "yellow",
+    "ok": "green",
+}
+
+
+class Column(NamedTuple):
+    """A column: its heading, whether it is right-aligned, whether it may be cut to fit the terminal."""
+
+    heading: str
+    is_number: bool = False
+    is_flexible: bool = False
+
+
+def emit(document: Any) -> None:
+    """Print a value as JSON for programs; what a terminal could take as a command stays escaped."""
+    text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    click.echo(_UNSAFE.sub(_escaped, text.encode("utf-8", "backslashreplace").decode()))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under their headings."""
+    safe = [[one_line(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _rich_table(columns, safe)
+    else:
+        _plain_table(columns, safe)
+
+
+def fields(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line, values in one column, their further lines indented."""
+    width = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        first, *more = harmless(value).split("\n")
+        heading = click.style(name.ljust(width), bold=True) if has_colour() else name.ljust(width)
+        click.echo(f"{heading}  {_coloured(first)}".rstrip())
+        for line in more:
+            click.echo(f"{' ' * width}  {line}".rstrip())
+
+
+def heading(text: str) -> None:
+    """Print a heading after an empty line."""
+    click.echo()
+    click.echo(click.style(text, bold=True) if has_colour() else text)
+
+
+def say(text: str) -> None:
+    """Print a line of prose."""
+    click.echo(harmless(text))
+
+
+def aside(text: str) -> None:
+    """Print to stderr what is for people only, so that stdout stays clean for pipes."""
+    click.echo(harmless(text), err=True)
+
+
+def harmless(text: str) -> str:
+    """The text without escape sequences and control characters; line ends and tabs stay."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return _UNSAFE.sub("", _ESCAPE_SEQUENCE.sub("", text))
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """The text harmless, on one line, and not endless."""
+    line = _SPACE.sub(" ", harmless(text)).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def has_colour() -> bool:
+    """Whether stdout shows colours and wants them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def can_draw() -> bool:
+    """Whether stdout can show block characters."""
+    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") in (
+        "utf8",
+        "utf16",
+        "utf32",
+    )
+
+
+def absolute(moment: datetime | None) -> str:
+    """A moment in UTC to the second."""
+    return "-" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def relative(moment: datetime | None, now: datetime) -> str:
+    """How far off a moment is: `in 5m`, `3s ago`."""
+    if moment is None:
+        return "-"
+    distance = moment - now
+    if abs(distance) < timedelta(milliseconds=500):
+        return "now"
+    return f"in {rough(distance)}" if distance > timedelta(0) else f"{rough(-distance)} ago"
+
+
+def when(moment: datetime | None, now: datetime) -> str:
+    """A moment, absolute and relative."""
+    return "-" if moment is None else f"{absolute(moment)} ({relative(moment, now)})"
+
+
+def rough(duration: timedelta | None) -> str:
+    """A duration as people say it: its two largest units; below ten seconds with a fraction."""
+    if duration is None:
+        return "-"
+    seconds = duration.total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms" if seconds else "0s"
+    if seconds < 10:
+        return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
+    left = round(seconds)
+    parts = []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return "".join(parts[:2])
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun: `1 job`, `2 jobs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}"
+
+
+def _coloured(value: str) -> str:
+    colour = _STYLES.get(value.split(" ")[0])
+    return click.style(value, fg=colour) if colour and has_colour() else value
+
+
+def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console  # only for a terminal: rich is slow to import
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        shown.add_column(
+            column.heading,
+            justify="right" if column.is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis" if column.is_flexible else "fold",
+            min_width=10 if column.is_flexible else max([len(column.heading), *_widths(columns, rows, column)]),
+        )
+    for row in rows:
+        shown.add_row(*(Text(cell, style=_STYLES.get(cell.split(" ")[0], "")) for cell in row))
+    Console(no_color=not has_colour(), highlight=False).print(shown)
+
+
+def _plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max([len(column.heading), *_widths(columns, rows, column)]) for column in columns]
+    for row in [[column.heading for column in columns], *rows]:
+        cells = [
+            cell.rjust(width) if column.is_number else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], column: Column) -> list[int]:
+    place = columns.index(column)
+    return [len(row[place]) for row in rows]

@@ -1,0 +1,209 @@
+"""`perdure policy`: see what retry policies do before they do it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import click
+
+from perdure.admin.document import seconds
+from perdure.admin.forecast import Forecast, Span, forecast
+from perdure.admin.simulate import simulate as run_simulation
+from perdure.cli import output
+from perdure.cli.lazy import SuggestingGroup
+from perdure.cli.options import read_duration, store_options
+from perdure.cli.output import Column, plural, rough
+from perdure.cli.plot import band, print_simulations, simulations_document
+from perdure.cli.session import Session
+from perdure.model.presets import PRESETS
+from perdure.model.retry import HIGHEST_LIMIT, Retry
+
+_LIST_COLUMNS = (
+    Column("NAME"),
+    Column("FROM"),
+    Column("LIMIT", is_number=True),
+    Column("POLICY", is_flexible=True),
+    Column("WHAT IT IS FOR", is_flexible=True),
+)
+_WAIT_COLUMNS = (
+    Column("AFTER FAILURE", is_number=True),
+    Column("CEILING", is_number=True),
+    Column("WAIT"),
+    Column("IN ALL (LEAST / EXPECTED / MOST)"),
+    Column("BAND"),
+)
+_BAND_WIDTH = 32
+
+
+@click.group(cls=SuggestingGroup)
+def policy() -> None:
+    """See what retry policies do before they do it.
+
+    POLICY is a preset's name or a policy's text, such as 'exponential(2s, cap=10m, max_attempts=12)'.
+    """
+
+
+@policy.command()
+@store_options
+def ls(session: Session) -> None:
+    """List the presets."""
+    presets = list(PRESETS.values())
+    if session.is_json:
+        session.emit(
+            {
+                "presets": [
+                    {
+                        "name": preset.name,
+                        "origin": preset.origin,
+                        "description": preset.description,
+                        "max_attempts": preset.policy.max_attempts,
+                        "text": preset.policy.text,
+                    }
+                    for preset in presets
+                ]
+            }
+        )
+        return
+    rows = [
+        [
+            preset.name,
+            preset.origin,
+            str(preset.policy.max_attempts),
+            preset.policy.text,
+            preset.description,
+        ]
+        for preset in presets
+    ]
+    output.table(_LIST_COLUMNS, rows)
+
+
+@policy.command()
+@click.argument("policy_text", metavar="POLICY")
+@click.option(
+    "--limit", default=25, show_default=True, type=click.IntRange(min=1), metavar="N", help="Show at most N waits."
+)
+@store_options
+def show(session: Session, policy_text: str, limit: int) -> None:
+    """Show every wait of a policy: ceiling, jitter band, cumulative time, and the time until the end."""
+    retry = Retry.parse(policy_text)
+    found = forecast(retry)
+    if session.is_json:
+        session.emit({"text": retry.text, "max_attempts": retry.max_attempts, **waits_document(found, limit)})
+        return
+    output.say(str(retry))
+    output.say("")
+    print_waits(found, limit)
+
+
+@policy.command()
+@click.argument("policy_text", metavar="POLICY")
+@click.option(
+    "--jobs", default=1000, show_default=True, type=click.IntRange(1, 100_000), metavar="N", help="So many jobs."
+)
+@click.option(
+    "--fail-for",
+    default="60s",
+    show_default=True,
+    callback=read_duration,
+    metavar="DURATION",
+    help="How long all fail.",
+)
+@click.option("--seed", default=1, show_default=True, metavar="N", help="The same seed gives the same numbers.")
+@store_options
+def simulate(session: Session, policy_text: str, jobs: int, fail_for: timedelta, seed: int) -> None:
+    """Let N jobs fail together until the other side is back, in virtual time, with and without jitter."""
+    retry = Retry.parse(policy_text)
+    jittered = run_simulation(retry, jobs=jobs, fail_for=fail_for, random=Random(seed))
+    bare = run_simulation(retry.replace(jitter="none"), jobs=jobs, fail_for=fail_for, random=Random(seed))
+    if session.is_json:
+        session.emit(
+            {
+                "text": retry.text,
+                "jobs": jobs,
+                "fail_for": seconds(fail_for),
+                "seed": seed,
+                **simulations_document(jittered, bare),
+            }
+        )
+        return
+    output.say(f"{plural(jobs, 'job')} fail together; the other side is back after {rough(fail_for)}.")
+    output.say(f"policy: {retry}")
+    output.say("")
+    print_simulations(jittered, bare)
+
+
+def print_waits(found: Forecast, limit: int) -> None:
+    """Print the waits of a forecast as a table with a picture of the jitter band, then the sums."""
+    shown = found.waits[:limit]
+    scale = max((wait.delay.greatest for wait in shown), default=timedelta(0))
+    rows = [
+        [
+            str(wait.failure),
+            rough(wait.ceiling),
+            _range(wait.delay),
+            _three(wait.total),
+            band(wait.delay, scale, _BAND_WIDTH),
+        ]
+        for wait in shown
+    ]
+    if rows:
+        output.table(_WAIT_COLUMNS, rows)
+    if len(found.waits) > len(shown):
+        output.say(f"… and {len(found.waits) - len(shown):,} more")
+    output.say("")
+    output.fields(_sums(found))
+
+
+def waits_document(found: Forecast, limit: int) -> dict[str, Any]:
+    """The waits and sums of a forecast for programs."""
+    retry = found.policy
+    return {
+        "max_retries": retry.max_retries,
+        "within": seconds(retry.within),
+        "max_recoveries": retry.max_recoveries,
+        "waits": [
+            {
+                "failure": wait.failure,
+                "ceiling": seconds(wait.ceiling),
+                **_span_document(wait.delay),
+                "total": _span_document(wait.total),
+            }
+            for wait in found.waits[:limit]
+        ],
+        "total": _span_document(found.total),
+        "is_complete": found.is_complete,
+    }
+
+
+def _sums(found: Forecast) -> list[tuple[str, str]]:
+    retry = found.policy
+    retries = "1 retry" if retry.max_retries == 1 else f"{retry.max_retries:,} retries"
+    limit = f"{plural(retry.max_attempts, 'attempt')} ({retries})"
+    if retry.max_attempts == HIGHEST_LIMIT:
+        limit = f"unlimited ({HIGHEST_LIMIT:,} attempts)"
+    sums = [("limit", limit)]
+    if retry.within is not None:
+        sums.append(("within", f"{rough(retry.within)} since it was enqueued"))
+    more = "" if found.is_complete else f" for the first {len(found.waits):,} waits"
+    sums.append(("until the end", f"{_three(found.total)}{more}, plus what the attempts themselves take"))
+    return sums
+
+
+def _range(span: Span) -> str:
+    return rough(span.least) if span.least == span.greatest else f"{rough(span.least)} – {rough(span.greatest)}"
+
+
+def _three(span: Span) -> str:
+    if span.least == span.greatest:
+        return rough(span.least)
+    return f"{rough(span.least)} / {rough(span.expected)} / {rough(span.greatest)}"
+
+
+def _span_document(span: Span) -> dict[str, float | None]:
+    return {
+        "least": seconds(span.least),
+        "expected": seconds(span.expected),
+        "greatest": seconds(span.greatest),
+    }

@@ -1,0 +1,129 @@
+"""One job as a person needs to see it: state and why, attempts with errors and delays, arguments, what to do next."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from perdure.admin import inspect
+from perdure.admin.document import attempt_document, job_document, payload
+from perdure.admin.standing import standing
+from perdure.cli import output
+from perdure.cli.session import Session
+from perdure.model.job import Attempt, Job
+from perdure.store import Store
+
+_TRACE_LINES = 12
+
+
+def show_job(session: Session, store: Store, job_id: str) -> None:
+    """Print everything about a job."""
+    job = inspect.get(store, job_id).wait()
+    attempts = store.history(job.id, 100).wait()
+    now = store.now().wait()
+    queue = next((queue for queue in store.queues().wait() if queue.name == job.queue), None)
+    why = standing(job, queue, store.workers().wait(), now)
+    if session.is_json:
+        session.emit(
+            {
+                **job_document(job),
+                "why": why,
+                "attempts": [attempt_document(attempt) for attempt in attempts],
+                "next": _next_steps(job),
+            }
+        )
+        return
+    output.fields(_facts(job, why, now))
+    output.heading("arguments")
+    output.say(_pretty(job.args))
+    if job.result is not None:
+        output.heading("result")
+        output.say(_pretty(job.result))
+    _print_attempts(attempts, job, now)
+    output.heading("what you can do")
+    for step in _next_steps(job):
+        output.say(f"  {step}")
+
+
+def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
+    facts = [
+        ("job", job.id),
+        ("task", job.task),
+        ("queue", job.queue if job.origin is None else f"{job.queue} (enqueued to {job.origin})"),
+        ("state", job.state + (f" ({job.reason})" if job.reason else "")),
+        ("why", why),
+    ]
+    if job.state == "waiting":
+        facts.append(("until", output.when(job.run_at, now)))
+    if job.state == "running":
+        facts.append(("worker", str(job.worker)))
+    facts.append(("attempts", f"{job.attempt} so far, {output.plural(job.failures, 'failure')} counted"))
+    if job.max_attempts is not None:
+        facts.append(("limit", f"{output.plural(job.max_attempts, 'attempt')} (set on the job)"))
+    if job.retry is not None:
+        facts.append(("retry", f"{job.retry} (set on the job)"))
+    if job.timeout is not None:
+        facts.append(("timeout", output.rough(job.timeout)))
+    if job.unique is not None:
+        facts.append(("unique", job.unique))
+    facts += [
+        ("priority", str(job.priority)),
+        ("delivery", job.delivery.replace("_", " ")),
+        ("created", output.when(job.created_at, now)),
+    ]
+    if job.started_at is not None:
+        facts.append(("started", output.when(job.started_at, now)))
+    if job.ended_at is not None:
+        facts.append(("ended", output.when(job.ended_at, now)))
+    return facts
+
+
+def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
+    output.heading("attempts, newest first")
+    if not attempts:
+        output.say("  none yet")
+    for attempt in reversed(attempts):
+        took = ""
+        if attempt.started_at is not None and attempt.ended_at is not None:
+            took = f", took {output.rough(attempt.ended_at - attempt.started_at)}"
+        output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}")
+        if attempt.error is not None:
+            output.say(f"     {output.one_line(str(attempt.error))}")
+        if attempt.delay is not None and not (job.is_final and attempt.attempt == job.attempt):
+            output.say(f"     then a wait of {output.rough(attempt.delay)} was chosen")
+    if job.error is not None and job.error.trace:
+        output.heading("where the last error came from")
+        for line in job.error.trace.rstrip().splitlines()[-_TRACE_LINES:]:
+            output.say(f"  {line.rstrip()}")
+
+
+def _pretty(text: bytes) -> str:
+    value = payload(text)
+    return "  " + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+
+
+def _next_steps(job: Job) -> list[str]:
+    match job.state:
+        case "dead":
+            steps = [
+                f"perdure dlq replay {job.id}",
+                f"perdure dlq discard {job.id}",
+                f"perdure explain {job.id}",
+            ]
+            if job.error is not None:
+                steps.append(f"perdure dlq ls --group {job.error.fingerprint(job.task)}")
+            return steps
+        case "cancelled":
+            return [f"perdure jobs retry {job.id}"]
+        case "waiting":
+            return [
+                f"perdure jobs retry {job.id}    (run it now)",
+                f"perdure jobs cancel {job.id}",
+                f"perdure explain {job.id}",
+            ]
+        case "ready":
+            return [f"perdure jobs cancel {job.id}", "perdure workers ls", "perdure queues ls"]
+        case "running":
+            return [f"perdure jobs cancel {job.id}", "perdure workers ls"]
+        case "succeeded":
+            return [f"perdure enqueue {job.task} …    (a new job like it)"]

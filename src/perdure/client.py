@@ -1,0 +1,117 @@
+"""The asynchronous client: what operators and programs ask of jobs, queues and workers, and do to them."""
+
+from __future__ import annotations
+
+import builtins
+from types import TracebackType
+from typing import Unpack
+
+from perdure.admin import groups, inspect, operate, replay
+from perdure.admin.inspect import Page, Stats
+from perdure.admin.operate import CancelResult
+from perdure.admin.replay import Rate, Replayed
+from perdure.admin.selection import Filters
+from perdure.model.job import Attempt, Job
+from perdure.store import Store
+from perdure.store.reads import ErrorGroup, QueueInfo
+from perdure.store.workers import WorkerInfo
+
+
+class AsyncClient:
+    """Asks and acts without blocking the event loop; the same words as Client, awaited.
+
+    The filters are `state`, `task`, `queue`, `error` (a part of the last error), `group` (an error group's
+    fingerprint), `reason`, `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves the store open: it belongs to the app."""
+
+    async def get(self, job_id: str) -> Job:
+        """The job with this id; raises JobNotFound."""
+        return await inspect.get(self._store, job_id)
+
+    async def history(self, job_id: str, limit: int = 100) -> builtins.list[Attempt]:
+        """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
+        return await inspect.history(self._store, job_id, limit)
+
+    async def list(
+        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Job]:
+        """A page of matching jobs, newest first; its `next_cursor` asks for the page after it."""
+        return await inspect.list(self._store, filters, limit=limit, cursor=cursor)
+
+    async def count(self, **filters: Unpack[Filters]) -> int:
+        """How many jobs match."""
+        return await inspect.count(self._store, filters)
+
+    async def cancel(self, job_id: str) -> CancelResult:
+        """Cancel a job: `cancelled`, `already cancelled`, or `asked` (its worker is to stop it).
+
+        Raises JobNotFound, and WrongState when the job has ended otherwise.
+        """
+        return await operate.cancel(self._store, job_id)
+
+    async def retry(self, job_id: str) -> None:
+        """Make a waiting, dead or cancelled job ready now; for the latter two failures start again at 0.
+
+        Raises JobNotFound, WrongState, and Refused when a live job has its unique key.
+        """
+        await operate.retry(self._store, job_id)
+
+    async def dead_letters(
+        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Job]:
+        """A page of matching dead jobs, newest first."""
+        return await inspect.dead_letters(self._store, filters, limit=limit, cursor=cursor)
+
+    async def groups(self, *, limit: int = 50, **filters: Unpack[Filters]) -> builtins.list[ErrorGroup]:
+        """The dead jobs grouped by how they failed, largest group first."""
+        return await groups.groups(self._store, filters, limit=limit)
+
+    async def replay(
+        self,
+        *job_ids: str,
+        rate: Rate | None = None,
+        canary: int | None = None,
+        dry_run: bool = False,
+        **filters: Unpack[Filters],
+    ) -> Replayed:
+        """Put dead jobs back by ids or by filters, oldest first; `state="dead"` alone means all of them.
+
+        `rate="50/s"` spaces them, `canary=10` puts back the first ten only, `dry_run` only counts. Attempts
+        stay in the history, failures start again at 0.
+        """
+        return await replay.replay(self._store, job_ids, filters, rate=rate, canary=canary, dry_run=dry_run)
+
+    async def discard(self, *job_ids: str, dry_run: bool = False, **filters: Unpack[Filters]) -> int:
+        """Dismiss dead jobs by ids or by filters; they end cancelled, reason `discarded`. Gives how many."""
+        return await operate.discard(self._store, job_ids, filters, dry_run=dry_run)
+
+    async def queues(self) -> builtins.list[QueueInfo]:
+        """Every queue that has a job or a switch, by name."""
+        return await inspect.queues(self._store)
+
+    async def pause(self, queue: str, reason: str | None = None) -> bool:
+        """Stop fetching from a queue; whether that changed anything."""
+        return await operate.pause(self._store, queue, reason)
+
+    async def resume(self, queue: str) -> bool:
+        """Fetch from a queue again; whether that changed anything."""
+        return await operate.resume(self._store, queue)
+
+    async def workers(self) -> builtins.list[WorkerInfo]:
+        """Every registered worker, oldest first."""
+        return await inspect.workers(self._store)
+
+    async def stats(self) -> Stats:
+        """The numbers over all queues."""
+        return await inspect.stats(self._store)

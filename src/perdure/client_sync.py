@@ -1,0 +1,115 @@
+"""The blocking client: what operators and programs ask of jobs, queues and workers, and do to them."""
+
+from __future__ import annotations
+
+import builtins
+from types import TracebackType
+from typing import Unpack
+
+from perdure.admin import groups, inspect, operate, replay
+from perdure.admin.inspect import Page, Stats
+from perdure.admin.operate import CancelResult
+from perdure.admin.replay import Rate, Replayed
+from perdure.admin.selection import Filters
+from perdure.model.job import Attempt, Job
+from perdure.store import Store
+from perdure.store.reads import ErrorGroup, QueueInfo
+from perdure.store.workers import WorkerInfo
+
+
+class Client:
+    """Asks and acts, blocking until the answer is there; safe to share between threads.
+
+    The filters are `state`, `task`, `queue`, `error` (a part of the last error), `group` (an error group's
+    fingerprint), `reason`, `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves the store open: it belongs to the app."""
+
+    def get(self, job_id: str) -> Job:
+        """The job with this id; raises JobNotFound."""
+        return inspect.get(self._store, job_id).wait()
+
+    def history(self, job_id: str, limit: int = 100) -> builtins.list[Attempt]:
+        """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
+        return inspect.history(self._store, job_id, limit).wait()
+
+    def list(self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Page[Job]:
+        """A page of matching jobs, newest first; its `next_cursor` asks for the page after it."""
+        return inspect.list(self._store, filters, limit=limit, cursor=cursor).wait()
+
+    def count(self, **filters: Unpack[Filters]) -> int:
+        """How many jobs match."""
+        return inspect.count(self._store, filters).wait()
+
+    def cancel(self, job_id: str) -> CancelResult:
+        """Cancel a job: `cancelled`, `already cancelled`, or `asked` (its worker is to stop it).
+
+        Raises JobNotFound, and WrongState when the job has ended otherwise.
+        """
+        return operate.cancel(self._store, job_id).wait()
+
+    def retry(self, job_id: str) -> None:
+        """Make a waiting, dead or cancelled job ready now; for the latter two failures start again at 0.
+
+        Raises JobNotFound, WrongState, and Refused when a live job has its unique key.
+        """
+        operate.retry(self._store, job_id).wait()
+
+    def dead_letters(
+        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Job]:
+        """A page of matching dead jobs, newest first."""
+        return inspect.dead_letters(self._store, filters, limit=limit, cursor=cursor).wait()
+
+    def groups(self, *, limit: int = 50, **filters: Unpack[Filters]) -> builtins.list[ErrorGroup]:
+        """The dead jobs grouped by how they failed, largest group first."""
+        return groups.groups(self._store, filters, limit=limit).wait()
+
+    def replay(
+        self,
+        *job_ids: str,
+        rate: Rate | None = None,
+        canary: int | None = None,
+        dry_run: bool = False,
+        **filters: Unpack[Filters],
+    ) -> Replayed:
+        """Put dead jobs back by ids or by filters, oldest first; `state="dead"` alone means all of them.
+
+        `rate="50/s"` spaces them, `canary=10` puts back the first ten only, `dry_run` only counts. Attempts
+        stay in the history, failures start again at 0.
+        """
+        return replay.replay(self._store, job_ids, filters, rate=rate, canary=canary, dry_run=dry_run).wait()
+
+    def discard(self, *job_ids: str, dry_run: bool = False, **filters: Unpack[Filters]) -> int:
+        """Dismiss dead jobs by ids or by filters; they end cancelled, reason `discarded`. Gives how many."""
+        return operate.discard(self._store, job_ids, filters, dry_run=dry_run).wait()
+
+    def queues(self) -> builtins.list[QueueInfo]:
+        """Every queue that has a job or a switch, by name."""
+        return inspect.queues(self._store).wait()
+
+    def pause(self, queue: str, reason: str | None = None) -> bool:
+        """Stop fetching from a queue; whether that changed anything."""
+        return operate.pause(self._store, queue, reason).wait()
+
+    def resume(self, queue: str) -> bool:
+        """Fetch from a queue again; whether that changed anything."""
+        return operate.resume(self._store, queue).wait()
+
+    def workers(self) -> builtins.list[WorkerInfo]:
+        """Every registered worker, oldest first."""
+        return inspect.workers(self._store).wait()
+
+    def stats(self) -> Stats:
+        """The numbers over all queues."""
+        return inspect.stats(self._store).wait()

@@ -1,0 +1,69 @@
+"""The verbs that move jobs between waiting and running, and out of the store: promote, reap, prune, cancel."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import timedelta
+
+from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
+from perdure.engines.sqlite.rows import from_duration, to_job, to_moment
+from perdure.engines.sqlite.sql import statement
+from perdure.model.job import JobId, WorkerId
+from perdure.store.jobs import CancelAnswer, Promoted, Reaped
+
+
+def peek_promote(connection: sqlite3.Connection, now: int) -> Promoted | NotAnswered:
+    """Nothing promoted, if nothing is due."""
+    next_run_at = _next_run_at(connection)
+    if next_run_at is not None and next_run_at <= now:
+        return NOT_ANSWERED
+    return Promoted(count=0, next_run_at=to_moment(next_run_at))
+
+
+def promote(connection: sqlite3.Connection, now: int, limit: int) -> Promoted:
+    count = connection.execute(statement("promote"), {"now": now, "limit": limit}).rowcount
+    return Promoted(count=count, next_run_at=to_moment(_next_run_at(connection)))
+
+
+def peek_reap(connection: sqlite3.Connection, now: int, limit: int) -> Reaped | NotAnswered:
+    """The running jobs without a living worker, if there is no worker to strike off."""
+    if connection.execute(statement("reap_peek"), {"now": now}).fetchone():
+        return NOT_ANSWERED
+    return _orphans(connection, (), limit)
+
+
+def reap(connection: sqlite3.Connection, now: int, limit: int) -> Reaped:
+    expired = connection.execute(statement("reap_workers"), {"now": now}).fetchall()
+    return _orphans(connection, tuple(sorted(WorkerId(name) for (name,) in expired)), limit)
+
+
+def prune(connection: sqlite3.Connection, now: int, older_than: timedelta, limit: int) -> int:
+    parameters = {"ended_before": now - (from_duration(older_than) or 0), "limit": limit}
+    pruned = connection.execute(statement("prune"), parameters).fetchall()
+    connection.executemany(statement("prune_attempts"), pruned)
+    return len(pruned)
+
+
+def cancel(connection: sqlite3.Connection, now: int, ids: Sequence[JobId], reason: str) -> list[CancelAnswer]:
+    return [_cancel(connection, now, job_id, reason) for job_id in ids]
+
+
+def _next_run_at(connection: sqlite3.Connection) -> int | None:
+    (run_at,) = connection.execute(statement("promote_next")).fetchone()
+    return None if run_at is None else int(run_at)
+
+
+def _orphans(connection: sqlite3.Connection, workers: tuple[WorkerId, ...], limit: int) -> Reaped:
+    rows = connection.execute(statement("reap_jobs"), {"limit": limit}).fetchall()
+    return Reaped(workers=workers, jobs=tuple(to_job(row) for row in rows))
+
+
+def _cancel(connection: sqlite3.Connection, now: int, job_id: JobId, reason: str) -> CancelAnswer:
+    row = connection.execute(statement("cancel"), {"id": job_id, "reason": reason, "now": now}).fetchone()
+    if row is not None:
+        return "asked" if row[0] == "running" else "cancelled"
+    found = connection.execute(statement("state"), {"id": job_id}).fetchone()
+    if found is None:
+        return "not found"
+    return "already cancelled" if found[0] == "cancelled" else "already ended"

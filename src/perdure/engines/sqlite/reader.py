@@ -1,0 +1,71 @@
+"""The readers: a few threads, each with a connection that cannot write, so that reads never wait for the writer.
+
+Threads start with the first read. Each read is one short transaction, hence one consistent picture. `close()` lets
+them finish what was asked before.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+
+from perdure.clock import Clock, to_microseconds
+from perdure.engines.sqlite.connection import connect_reader, roll_back
+from perdure.engines.sqlite.door import Door
+from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.request import AnyRequest, deliver
+
+THREADS = 2
+
+
+class Readers:
+    """The pool of reading threads."""
+
+    def __init__(self, path: str, clock: Clock, door: Door) -> None:
+        self._path = path
+        self._door = door
+        self._clock = clock
+        self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, request: AnyRequest) -> None:
+        with self._door.held_open():
+            if not self._threads:
+                self._start()
+            self._queue.put(request)
+
+    def close(self) -> None:
+        """Finish what was submitted, then close the connections; the door is shut already."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self) -> None:
+        for number in range(THREADS):
+            thread = threading.Thread(target=self._run, name=f"perdure-sqlite-reader-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while (request := self._queue.get()) is not None:
+            if request.is_abandoned:
+                continue
+            try:
+                if connection is None:
+                    connection = connect_reader(self._path)
+                self._read(connection, request)
+            except Exception as error:
+                request.fail(to_perdure_error(error, self._path))
+            deliver([request])
+        if connection is not None:
+            connection.close()
+
+    def _read(self, connection: sqlite3.Connection, request: AnyRequest) -> None:
+        connection.execute("BEGIN")
+        try:
+            request.answer(request.work(connection, to_microseconds(self._clock.now())))
+        finally:
+            roll_back(connection)

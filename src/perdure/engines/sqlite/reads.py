@@ -1,0 +1,122 @@
+"""Everything that can be asked without changing anything, and the two switches of a queue."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from perdure.clock import from_microseconds
+from perdure.engines.sqlite.filter import filtered, parameters
+from perdure.engines.sqlite.rows import Row, from_ids, to_duration, to_failure, to_job, to_moment
+from perdure.engines.sqlite.sql import statement
+from perdure.model.job import Attempt, Job, JobId
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo
+from perdure.store.workers import WorkerInfo
+
+_HIGHEST_ID = "\U0010ffff"
+_decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def get(connection: sqlite3.Connection, now: int, ids: Sequence[JobId]) -> list[Job | None]:
+    rows = connection.execute(statement("get"), {"ids": from_ids(ids)}).fetchall()
+    found = {row[0]: to_job(row) for row in rows}
+    return [found.get(job_id) for job_id in ids]
+
+
+def history(connection: sqlite3.Connection, now: int, job_id: JobId, limit: int) -> list[Attempt]:
+    last = connection.execute(statement("history_last"), {"job_id": job_id}).fetchall()
+    values = {"job_id": job_id, "limit": limit}
+    newest_first = last + connection.execute(statement("history"), values).fetchall()
+    return [_to_attempt(row) for row in reversed(newest_first[: max(0, limit)])]
+
+
+def list_jobs(connection: sqlite3.Connection, now: int, where: JobFilter, limit: int, after: JobId | None) -> list[Job]:
+    values = parameters(where, limit=max(0, limit), below=_HIGHEST_ID if after is None else after)
+    return [to_job(row) for row in connection.execute(filtered("list", where), values).fetchall()]
+
+
+def count(connection: sqlite3.Connection, now: int, where: JobFilter) -> int:
+    (found,) = connection.execute(filtered("count", where), parameters(where)).fetchone()
+    return int(found)
+
+
+def queues(connection: sqlite3.Connection, now: int) -> list[QueueInfo]:
+    numbers: dict[str, dict[str, Any]] = {}
+    for queue, state, lane, jobs, earliest in connection.execute(statement("queues")):
+        known = numbers.setdefault(queue, {})
+        known[state] = known.get(state, 0) + jobs
+        if lane == "retry" and state in ("waiting", "ready"):
+            known["retrying"] = known.get("retrying", 0) + jobs
+        if state == "ready":
+            known["oldest_ready_at"] = min(earliest, known.get("oldest_ready_at", earliest))
+    for queue, paused_at, reason in connection.execute(statement("queues_paused")):
+        numbers.setdefault(queue, {}).update(is_paused=True, paused_at=paused_at, pause_reason=reason)
+    for known in numbers.values():
+        known["oldest_ready_at"] = to_moment(known.get("oldest_ready_at"))
+        known["paused_at"] = to_moment(known.get("paused_at"))
+    return [QueueInfo(name=name, **numbers[name]) for name in sorted(numbers)]
+
+
+def groups(connection: sqlite3.Connection, now: int, where: JobFilter, limit: int) -> list[ErrorGroup]:
+    rows = connection.execute(filtered("groups", where), parameters(where, limit=max(0, limit))).fetchall()
+    return [
+        ErrorGroup(
+            fingerprint=row[0],
+            task=row[1],
+            count=row[2],
+            first_at=from_microseconds(row[3]),
+            last_at=from_microseconds(row[4]),
+            sample_id=row[5],
+            sample=to_failure(row[6]),
+        )
+        for row in rows
+    ]
+
+
+def workers(connection: sqlite3.Connection, now: int) -> list[WorkerInfo]:
+    return [
+        WorkerInfo(
+            id=row[0],
+            host=row[1],
+            pid=row[2],
+            queues=_decode_queues(row[3]),
+            concurrency=row[4],
+            version=row[5],
+            started_at=from_microseconds(row[6]),
+            beat_at=from_microseconds(row[7]),
+            lease_until=from_microseconds(row[8]),
+            running=row[9],
+        )
+        for row in connection.execute(statement("workers")).fetchall()
+    ]
+
+
+def store_now(connection: sqlite3.Connection, now: int) -> datetime:
+    return from_microseconds(now)
+
+
+def pause(connection: sqlite3.Connection, now: int, queue: str, reason: str | None) -> bool:
+    values = {"queue": queue, "reason": reason, "now": now}
+    return connection.execute(statement("pause"), values).rowcount == 1
+
+
+def resume(connection: sqlite3.Connection, now: int, queue: str) -> bool:
+    return connection.execute(statement("resume"), {"queue": queue}).rowcount == 1
+
+
+def _to_attempt(row: Row) -> Attempt:
+    return Attempt(
+        job_id=row[0],
+        attempt=row[1],
+        outcome=cast("Any", row[2]),
+        reason=row[3],
+        error=to_failure(row[4]),
+        worker=row[5],
+        started_at=to_moment(row[6]),
+        ended_at=to_moment(row[7]),
+        delay=to_duration(row[8]),
+    )

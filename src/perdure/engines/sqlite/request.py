@@ -1,0 +1,154 @@
+"""A verb on its way to a thread of the engine and back: what to do, who waits for it, and what came of it.
+
+A request is a function of (connection, now) that may be run again after a roll-back. Who waits is a thread, blocked on a
+lock, or an event loop's future; the answers of a batch reach each loop in one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from perdure.errors import PerdureError
+
+T = TypeVar("T")
+
+Work = Callable[[sqlite3.Connection, int], T]
+"""Does a verb inside an open transaction; `now` is in microseconds."""
+
+
+class NotAnswered:
+    """What a peek gives when only a write transaction can answer."""
+
+
+NOT_ANSWERED = NotAnswered()
+Peek = Callable[[sqlite3.Connection, int], T | NotAnswered]
+"""Tries to answer a verb by reading alone, so that idle polls take no lock."""
+
+
+class Request(Generic[T]):
+    """One use of a verb."""
+
+    __slots__ = ("_done", "_error", "_future", "_result", "peek", "wakes", "work")
+
+    def __init__(self, work: Work[T], peek: Peek[T] | None, wakes: Callable[[T], bool] | None) -> None:
+        self.work = work
+        self.peek = peek
+        self.wakes = wakes
+        """Tells from the answer whether jobs may have become ready or due; None: never."""
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._done: threading.Lock | None = None
+        self._future: asyncio.Future[T] | None = None
+
+    def expect_in_thread(self) -> threading.Lock:
+        """Make a thread the waiter: the lock is released when the answer is there."""
+        self._done = threading.Lock()
+        self._done.acquire()
+        return self._done
+
+    def expect_on_loop(self) -> asyncio.Future[T]:
+        """Make the running event loop the waiter."""
+        self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        return None if self._future is None else self._future.get_loop()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self._future is not None and self._future.cancelled()
+
+    @property
+    def is_waking(self) -> bool:
+        """Whether, as it was answered, jobs may have become ready or due."""
+        return self.wakes is not None and self._error is None and self.wakes(cast("T", self._result))
+
+    def answer(self, result: T) -> None:
+        self._result, self._error = result, None
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._result)
+
+    def release(self) -> None:
+        """Let the waiter go on; for a future this must run on its loop."""
+        if self._done is not None:
+            self._done.release()
+        elif self._future is not None and not self._future.done():
+            if self._error is None:
+                self._future.set_result(cast("T", self._result))
+            else:
+                self._future.set_exception(self._error)
+
+
+AnyRequest = Request[Any]
+
+
+class Taker(Protocol):
+    """Where requests are done: the writer, the readers, or the calling thread."""
+
+    def submit(self, request: AnyRequest) -> None:
+        """Take the request; its waiter is released when it is done."""
+        ...
+
+
+class Asked(Generic[T]):
+    """The reply to a verb; see store.reply.Reply."""
+
+    __slots__ = ("_request", "_where")
+
+    def __init__(self, where: Taker, request: Request[T]) -> None:
+        self._where = where
+        self._request = request
+
+    def wait(self) -> T:
+        done = self._request.expect_in_thread()
+        self._where.submit(self._request)
+        done.acquire()
+        return self._request.result()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        future = self._request.expect_on_loop()
+        self._where.submit(self._request)
+        return future.__await__()
+
+
+def deliver(requests: Sequence[AnyRequest]) -> None:
+    """Release the waiters of answered requests: threads one by one, each event loop with a single call."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[AnyRequest]] = {}
+    for request in requests:
+        loop = request.loop
+        if loop is None:
+            request.release()
+        else:
+            by_loop.setdefault(loop, []).append(request)
+    for loop, waiting in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_release_all, waiting)
+        except RuntimeError:
+            # The loop was closed: its waiters are gone, and what they asked for is done.
+            pass
+
+
+def own_error(error: BaseException) -> BaseException:
+    """An error of a waiter's own, where several get the same one: a raised exception gathers its raiser's frames."""
+    if isinstance(error, PerdureError):
+        copy = type(error)(error.message, error.hint)
+        copy.__cause__ = error.__cause__
+        return copy
+    return error
+
+
+def _release_all(requests: Sequence[AnyRequest]) -> None:
+    for request in requests:
+        request.release()

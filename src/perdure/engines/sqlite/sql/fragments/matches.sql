@@ -1,0 +1,9 @@
+-- The condition of a JobFilter, all but its ids; a parameter that is null asks for nothing.
+(:state IS NULL OR state = :state)
+    AND (:task IS NULL OR task = :task)
+    AND (:queue IS NULL OR queue = :queue OR origin = :queue)
+    AND (:reason IS NULL OR reason = :reason)
+    AND (:group IS NULL OR fingerprint = :group)
+    AND (:before IS NULL OR COALESCE(ended_at, created_at) < :before)
+    AND (:after IS NULL OR COALESCE(ended_at, created_at) >= :after)
+    AND (:error IS NULL OR perdure_error_has(error, :error))

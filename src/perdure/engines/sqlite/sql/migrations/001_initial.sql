@@ -1,0 +1,92 @@
+-- Version 1: jobs, their attempts, workers and queues.
+-- All names begin with perdure_, so that the file can be shared with an application's own tables.
+-- Times are microseconds since 1970 in UTC, durations are microseconds, texts of JSON are opaque.
+
+CREATE TABLE perdure_schema (
+    version INTEGER NOT NULL PRIMARY KEY,
+    applied_at INTEGER NOT NULL
+);
+
+CREATE TABLE perdure_jobs (
+    id TEXT NOT NULL PRIMARY KEY,
+    task TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'ready', 'running', 'succeeded', 'dead', 'cancelled')),
+    lane TEXT NOT NULL CHECK (lane IN ('fresh', 'retry')),
+    priority INTEGER NOT NULL CHECK (priority BETWEEN -100 AND 100),
+    run_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    failures INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    recoveries INTEGER NOT NULL DEFAULT 0 CHECK (recoveries >= 0),
+    delivery TEXT NOT NULL CHECK (delivery IN ('at_least_once', 'at_most_once')),
+    created_at INTEGER NOT NULL,
+    origin TEXT,
+    unique_key TEXT,
+    max_attempts INTEGER,
+    retry TEXT,
+    timeout INTEGER,
+    delay INTEGER,
+    reason TEXT,
+    fingerprint TEXT,
+    worker TEXT,
+    started_at INTEGER,
+    attempt_ended_at INTEGER,
+    ended_at INTEGER,
+    is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling IN (0, 1)),
+    args BLOB NOT NULL,
+    error TEXT,
+    result BLOB,
+    CHECK ((state = 'running') = (worker IS NOT NULL)),
+    CHECK ((state IN ('succeeded', 'dead', 'cancelled')) = (ended_at IS NOT NULL)),
+    CHECK (state = 'running' OR is_cancelling = 0),
+    CHECK ((state = 'dead') <= (fingerprint IS NOT NULL))
+);
+
+CREATE INDEX perdure_jobs_ready ON perdure_jobs (queue, lane, priority DESC, run_at, id) WHERE state = 'ready';
+
+CREATE INDEX perdure_jobs_waiting ON perdure_jobs (run_at, id) WHERE state = 'waiting';
+
+CREATE INDEX perdure_jobs_running ON perdure_jobs (worker) WHERE state = 'running';
+
+CREATE INDEX perdure_jobs_retrying ON perdure_jobs (queue) WHERE state = 'running' AND lane = 'retry';
+
+CREATE INDEX perdure_jobs_cancelling ON perdure_jobs (worker) WHERE is_cancelling = 1;
+
+CREATE INDEX perdure_jobs_dead ON perdure_jobs (id) WHERE state = 'dead';
+
+CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state IN ('succeeded', 'cancelled');
+
+CREATE UNIQUE INDEX perdure_jobs_unique ON perdure_jobs (task, unique_key)
+WHERE unique_key IS NOT NULL AND state IN ('waiting', 'ready', 'running');
+
+CREATE TABLE perdure_attempts (
+    job_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL CHECK (attempt > 0),
+    outcome TEXT NOT NULL
+        CHECK (outcome IN ('failed', 'timeout', 'lost', 'snoozed', 'released', 'parked', 'cancelled')),
+    reason TEXT,
+    error TEXT,
+    worker TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    delay INTEGER,
+    PRIMARY KEY (job_id, attempt)
+) WITHOUT ROWID;
+
+CREATE TABLE perdure_workers (
+    id TEXT NOT NULL PRIMARY KEY,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    queues TEXT NOT NULL,
+    concurrency INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    beat_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE perdure_queues (
+    name TEXT NOT NULL PRIMARY KEY,
+    paused_at INTEGER NOT NULL,
+    pause_reason TEXT
+) WITHOUT ROWID;

@@ -1,0 +1,16 @@
+-- promote: makes waiting jobs that are due ready, the longest due first.
+-- Parameters: now, limit.
+-- Rows: none; the count of changed rows says how many.
+-- Concurrency: any worker may run it; a job is promoted once.
+-- Indexes: perdure_jobs_waiting, then rows by rowid.
+UPDATE perdure_jobs
+SET state = 'ready'
+WHERE rowid IN (
+    SELECT rowid
+    FROM perdure_jobs
+    WHERE
+        state = 'waiting'
+        AND run_at <= :now
+    ORDER BY run_at, id
+    LIMIT :limit
+)

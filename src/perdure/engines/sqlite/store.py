@@ -1,0 +1,205 @@
+"""The open SQLite store: every verb of the seam, handed to the writer, the readers, or the calling thread."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from perdure.clock import Clock, to_microseconds
+from perdure.engines.sqlite import commit, enqueue, fetch, jobs, reads, replay, workers
+from perdure.engines.sqlite.capability import capabilities
+from perdure.engines.sqlite.checkpoint import Checkpointer
+from perdure.engines.sqlite.connection import connect
+from perdure.engines.sqlite.door import Door
+from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.reader import Readers
+from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work
+from perdure.engines.sqlite.schema import migrate, schema_status
+from perdure.engines.sqlite.wakeup import SqliteWakeups
+from perdure.engines.sqlite.writer import Inline, Transactor, Writer
+from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.state import ENQUEUED
+from perdure.store.capability import Capabilities
+from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
+from perdure.store.reply import Reply
+from perdure.store.wakeup import Wakeups
+from perdure.store.workers import Beat, WorkerInfo
+
+T = TypeVar("T")
+
+
+def open_sqlite(path: str | None, clock: Clock, *, auto_migrate: bool, is_inline: bool) -> SqliteStore:
+    """Open the file, or a private database in memory, and bring its schema up to date."""
+    full_path = None if path is None else os.path.abspath(path)
+    connection = connect(full_path)
+    try:
+        migrate(connection, clock, auto_migrate=auto_migrate)
+        return SqliteStore(connection, full_path, clock, is_inline=is_inline)
+    except BaseException as error:
+        connection.close()
+        raise to_perdure_error(error, full_path or ":memory:") from error
+
+
+class SqliteStore:
+    """An open SQLite store; see perdure.store.Store for what each verb promises."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str | None, clock: Clock, *, is_inline: bool) -> None:
+        self._path = path
+        self._clock = clock
+        self._door = Door()
+        self._wakeups = SqliteWakeups(None if is_inline else path)
+        checkpointer = None if path is None else Checkpointer(path)
+        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer)
+        make = Inline if is_inline else Writer
+        self._writer = make(self.transactor, self._door, self._wakeups.hint)
+        # A private database has one connection, so its reads go where its writes go.
+        self._readers = None if is_inline or path is None else Readers(path, clock, self._door)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return capabilities(self._path)
+
+    @property
+    def wakeups(self) -> Wakeups:
+        return self._wakeups
+
+    def close(self) -> None:
+        if self._door.shut():
+            self._wakeups.close()
+            if self._readers is not None:
+                self._readers.close()
+            self._writer.close()
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
+        def work(connection: sqlite3.Connection, now: int) -> builtins.list[JobId]:
+            return enqueue.enqueue(connection.cursor(), now, jobs)
+
+        return self._write(work, wakes=_always)
+
+    def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        try:
+            return enqueue.enqueue_within(connection, self._path, to_microseconds(self._clock.now()), jobs)
+        except Exception as error:
+            raise to_perdure_error(error, self._path or ":memory:") from error
+
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+        given = {"worker": worker, "wants": wants, "limit": limit}
+        return self._write(functools.partial(fetch.fetch, **given), peek=functools.partial(fetch.peek, **given))
+
+    def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
+        goes_on = any(one.outcome.state in ENQUEUED for one in ended)
+        return self._write(functools.partial(commit.commit, ended=ended), wakes=_always if goes_on else None)
+
+    def promote(self, limit: int) -> Reply[Promoted]:
+        return self._write(
+            functools.partial(jobs.promote, limit=limit),
+            peek=jobs.peek_promote,
+            wakes=lambda promoted: promoted.count > 0,
+        )
+
+    def reap(self, limit: int) -> Reply[Reaped]:
+        return self._write(
+            functools.partial(jobs.reap, limit=limit), peek=functools.partial(jobs.peek_reap, limit=limit)
+        )
+
+    def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
+        return self._write(functools.partial(jobs.prune, older_than=older_than, limit=limit))
+
+    def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
+        return self._write(
+            functools.partial(jobs.cancel, ids=ids, reason=reason), wakes=lambda answers: "asked" in answers
+        )
+
+    def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
+        return self._write(functools.partial(replay.retry, ids=ids), wakes=lambda answers: "replayed" in answers)
+
+    def replay(self, where: JobFilter, limit: int, every: timedelta) -> Reply[int]:
+        return self._write(functools.partial(replay.replay, where=where, limit=limit, every=every), wakes=bool)
+
+    def discard(self, where: JobFilter, limit: int) -> Reply[int]:
+        return self._write(functools.partial(replay.discard, where=where, limit=limit))
+
+    def register(
+        self,
+        worker: WorkerId,
+        *,
+        host: str,
+        pid: int,
+        queues: tuple[str, ...],
+        concurrency: int,
+        version: str,
+        lease: timedelta,
+    ) -> Reply[None]:
+        return self._write(
+            functools.partial(
+                workers.register,
+                worker=worker,
+                host=host,
+                pid=pid,
+                queues=queues,
+                concurrency=concurrency,
+                version=version,
+                lease=lease,
+            )
+        )
+
+    def beat(self, worker: WorkerId, lease: timedelta) -> Reply[Beat]:
+        return self._write(functools.partial(workers.beat, worker=worker, lease=lease))
+
+    def cancelling(self, worker: WorkerId) -> Reply[tuple[JobId, ...]]:
+        return self._read(functools.partial(workers.cancelling, worker=worker))
+
+    def deregister(self, worker: WorkerId) -> Reply[None]:
+        return self._write(functools.partial(workers.deregister, worker=worker))
+
+    def get(self, ids: Sequence[JobId]) -> Reply[list[Job | None]]:
+        return self._read(functools.partial(reads.get, ids=ids))
+
+    def history(self, job_id: JobId, limit: int) -> Reply[list[Attempt]]:
+        return self._read(functools.partial(reads.history, job_id=job_id, limit=limit))
+
+    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[builtins.list[Job]]:
+        return self._read(functools.partial(reads.list_jobs, where=where, limit=limit, after=after))
+
+    def count(self, where: JobFilter) -> Reply[int]:
+        return self._read(functools.partial(reads.count, where=where))
+
+    def queues(self) -> Reply[builtins.list[QueueInfo]]:
+        return self._read(reads.queues)
+
+    def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
+        return self._read(functools.partial(reads.groups, where=where, limit=limit))
+
+    def workers(self) -> Reply[builtins.list[WorkerInfo]]:
+        return self._read(reads.workers)
+
+    def schema(self) -> Reply[SchemaStatus]:
+        return self._read(lambda connection, now: schema_status(connection))
+
+    def now(self) -> Reply[datetime]:
+        return self._read(reads.store_now)
+
+    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
+        return self._write(functools.partial(reads.pause, queue=queue, reason=reason))
+
+    def resume(self, queue: str) -> Reply[bool]:
+        return self._write(functools.partial(reads.resume, queue=queue), wakes=_always)
+
+    def _write(
+        self, work: Work[T], *, peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None
+    ) -> Reply[T]:
+        return Asked(self._writer, Request(work, peek, wakes))
+
+    def _read(self, work: Work[T]) -> Reply[T]:
+        where: Taker = self._readers or self._writer
+        return Asked(where, Request(work, work, None))
+
+
+def _always(answer: object) -> bool:
+    return True

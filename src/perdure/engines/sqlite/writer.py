@@ -1,0 +1,173 @@
+"""The writer: one thread with one connection, through which every change of an open store goes.
+
+It waits for requests, takes all that have queued up, runs them in one transaction with one fsync, and answers them
+together: group commit without timers, for what arrives while a commit is in flight is the next batch. If one request
+of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. `close()` lets it
+finish what was asked before.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+
+from perdure.clock import Clock, to_microseconds
+from perdure.engines.sqlite.checkpoint import Checkpointer
+from perdure.engines.sqlite.connection import begin, roll_back
+from perdure.engines.sqlite.door import Door
+from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, deliver, own_error
+
+BATCH = 256
+"""The most requests in one transaction."""
+
+
+class Transactor:
+    """Runs batches of requests on one connection; used by one thread at a time."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        where: str,
+        clock: Clock,
+        checkpointer: Checkpointer | None,
+    ) -> None:
+        self._connection = connection
+        self._where = where
+        self._clock = clock
+        self._checkpointer = checkpointer
+        self._rng = random.Random()
+        self.commits = 0
+        """How many write transactions were committed; shows what group commit saves."""
+
+    def run(self, batch: Sequence[AnyRequest]) -> bool:
+        """Do the requests, release their waiters, and see to the log; whether jobs may have become ready or due."""
+        waiting = [request for request in batch if not request.is_abandoned]
+        try:
+            left = self._peek(waiting) if all(request.peek for request in waiting) else waiting
+            if left:
+                self._transact(left)
+        except BaseException as error:
+            for request in waiting:
+                request.fail(own_error(to_perdure_error(error, self._where)))
+            raise
+        finally:
+            deliver(waiting)
+        if left and self._checkpointer is not None:
+            self._checkpointer.after_commit(self._connection)
+        return any(request.is_waking for request in left)
+
+    def close(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.close()
+        self._connection.close()
+
+    def _peek(self, requests: Sequence[AnyRequest]) -> list[AnyRequest]:
+        """Answer by reading what can be; give back the rest."""
+        left = []
+        now = to_microseconds(self._clock.now())
+        for request in requests:
+            assert request.peek is not None
+            try:
+                found = request.peek(self._connection, now)
+            except Exception as error:
+                request.fail(to_perdure_error(error, self._where))
+            else:
+                if found is NOT_ANSWERED:
+                    left.append(request)
+                else:
+                    request.answer(found)
+        return left
+
+    def _transact(self, requests: Sequence[AnyRequest]) -> None:
+        try:
+            begin(self._connection, self._rng)
+        except sqlite3.Error as error:
+            for request in requests:
+                request.fail(to_perdure_error(error, self._where))
+            return
+        try:
+            # Read under the write lock, so that time never runs backwards from one transaction to the next.
+            now = to_microseconds(self._clock.now())
+            for request in requests:
+                request.answer(request.work(self._connection, now))
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            roll_back(self._connection)
+            if not isinstance(error, Exception):
+                raise
+            if len(requests) == 1:
+                requests[0].fail(to_perdure_error(error, self._where))
+            else:
+                for request in requests:
+                    self._transact([request])
+        else:
+            self.commits += 1
+
+
+class Writer:
+    """The thread around a Transactor."""
+
+    def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
+        self._transactor = transactor
+        self._door = door
+        self._hint = hint
+        self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="perdure-sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: AnyRequest) -> None:
+        with self._door.held_open():
+            self._queue.put(request)
+
+    def close(self) -> None:
+        """Finish what was submitted, then close the connection; the door is shut already."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            batch, is_open = self._take()
+            try:
+                if self._transactor.run(batch):
+                    self._hint()
+            except Exception:
+                # The waiters have been told; the thread lives on for the next ones.
+                continue
+        self._transactor.close()
+
+    def _take(self) -> tuple[list[AnyRequest], bool]:
+        """All that has queued up, and whether more may come."""
+        batch = []
+        request = self._queue.get()
+        while request is not None:
+            batch.append(request)
+            if len(batch) == BATCH:
+                return batch, True
+            try:
+                request = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, True
+        return batch, False
+
+
+class Inline:
+    """No thread: each request runs in the thread that asks, one at a time."""
+
+    def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
+        self._transactor = transactor
+        self._door = door
+        self._hint = hint
+
+    def submit(self, request: AnyRequest) -> None:
+        with self._door.held_open():
+            is_waking = self._transactor.run([request])
+        if is_waking:
+            self._hint()
+
+    def close(self) -> None:
+        self._transactor.close()

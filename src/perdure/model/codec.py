@@ -1,0 +1,159 @@
+"""The strict gate for arguments and results: plain data in, JSON text out, one verdict for every engine.
+
+Plain are None, True and False, whole numbers of 64 bits, finite floats, text, lists, tuples (read back as
+lists) and dicts with text as keys. All else is refused with the path to it: what an engine would store
+differently, or not at all, must not get that far.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from perdure.errors import BadPayload
+from perdure.model.plain import (
+    DEEPEST,
+    HIGHEST_INTEGER,
+    LOWEST_INTEGER,
+    MOST_NODES,
+    NotPlain,
+    TooMuchText,
+    make_plain,
+)
+from perdure.model.shown import shown
+
+PAYLOAD_LIMIT = 256 * 1024
+"""The default for the most bytes of JSON text that arguments or a result may have."""
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+_SHORT = 64
+"""Text up to here is not added up: so much of it as the most nodes can hold is no danger to memory."""
+
+
+def encode_args(args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT) -> bytes:
+    """Arguments as JSON text: `{"args":[…],"kwargs":{…}}`, empty parts left out."""
+    parts: dict[str, Any] = {}
+    if args:
+        parts["args"] = args
+    if kwargs:
+        parts["kwargs"] = kwargs
+    return _encode(parts, "", "The arguments take", limit, DEEPEST + 2) if parts else b"{}"
+
+
+def decode_args(data: bytes, limit: int = PAYLOAD_LIMIT) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments that `encode_args` wrote."""
+    parts = _decode(data, "", "The arguments take", limit, DEEPEST + 2)
+    if not isinstance(parts, dict) or not parts.keys() <= {"args", "kwargs"}:
+        raise BadPayload("The arguments are not of the form", '{"args": […], "kwargs": {…}}.')
+    args, kwargs = parts.get("args", []), parts.get("kwargs", {})
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise BadPayload("The arguments are not of the form", '{"args": […], "kwargs": {…}}.')
+    return args, kwargs
+
+
+def encode_result(value: Any, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """What a handler returned, as JSON text."""
+    return _encode(value, "result", "The result takes", limit, DEEPEST)
+
+
+def decode_result(data: bytes, limit: int = PAYLOAD_LIMIT) -> Any:
+    """What `encode_result` wrote."""
+    return _decode(data, "result", "The result takes", limit, DEEPEST)
+
+
+def _encode(value: Any, root: str, whose: str, limit: int, depth: int) -> bytes:
+    try:
+        try:
+            data = _encode_plain(value, limit, depth)
+        except (NotPlain, UnicodeEncodeError):
+            # It is refused here with the path to the culprit, unless subclasses stand for plain data.
+            data = _encode_plain(make_plain(value, root, depth), limit, depth)
+    except TooMuchText:
+        raise BadPayload(f"{whose} more than {limit:,} bytes, the most that is stored.", _TOO_LARGE) from None
+    _check_size(data, whose, limit)
+    return data
+
+
+def _encode_plain(value: Any, limit: int, depth: int) -> bytes:
+    _check(value, MOST_NODES, depth, [limit])
+    return _encoder.encode(value)
+
+
+def _decode(data: bytes, root: str, whose: str, limit: int, depth: int) -> Any:
+    _check_size(data, whose, limit)
+    try:
+        value = _decoder.decode(data)
+    except RecursionError:
+        raise BadPayload(f"The JSON text is nested more than {DEEPEST} levels deep.") from None
+    except (msgspec.MsgspecError, ValueError) as bad:
+        raise BadPayload(f"This is not JSON text in UTF-8: {bad}.") from None
+    try:
+        _check(value, MOST_NODES, depth, [limit])
+    except NotPlain:
+        make_plain(value, root, depth)
+    # Text that our own encoder writes can have no key twice; only other text is worth a second, slower look.
+    if _encoder.encode(value) != data:
+        json.loads(data, object_pairs_hook=_refuse_doubles)
+    return value
+
+
+def _check(value: Any, room: int, depth: int, text: list[int]) -> int:
+    """Raise unless all of the value is plain, of exact types; gives how many nodes are left of `room`."""
+    room -= 1
+    if room < 0:
+        raise NotPlain
+    kind = type(value)
+    if kind is str:
+        _check_text(value, text)
+    elif kind is int:
+        if not LOWEST_INTEGER <= value <= HIGHEST_INTEGER:
+            raise NotPlain
+    elif kind is float:
+        if not isfinite(value):
+            raise NotPlain
+    elif kind is dict:
+        if depth <= 0:
+            raise NotPlain
+        for key, item in value.items():
+            if type(key) is not str:
+                raise NotPlain
+            _check_text(key, text)
+            room = _check(item, room, depth - 1, text)
+    elif kind is list or kind is tuple:
+        if depth <= 0:
+            raise NotPlain
+        for item in value:
+            room = _check(item, room, depth - 1, text)
+    elif kind is not bool and value is not None:
+        raise NotPlain
+    return room
+
+
+def _check_text(value: str, text: list[int]) -> None:
+    if "\x00" in value:
+        raise NotPlain
+    if len(value) > _SHORT:
+        text[0] -= len(value)
+        if text[0] < 0:
+            raise TooMuchText
+
+
+def _check_size(data: bytes, whose: str, limit: int) -> None:
+    if len(data) > limit:
+        raise BadPayload(f"{whose} {len(data):,} bytes, and at most {limit:,} are stored.", _TOO_LARGE)
+
+
+_TOO_LARGE = "Store the data elsewhere and pass its key, or raise the limit in the settings."
+
+
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        double = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise BadPayload(f"The JSON text has the key {shown(double)} twice in one object.")
+    return found

@@ -1,0 +1,152 @@
+"""Log lines: one per attempt that did not simply succeed, one per change of a worker, none per success.
+
+Two forms: `console` for people, `json` for machines, one object a line. Payloads and secrets never appear.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Literal, TextIO, assert_never
+
+import msgspec
+
+from perdure.duration import format_duration
+from perdure.model.event import (
+    AttemptEnded,
+    CommitLost,
+    Event,
+    LeaseExpired,
+    StoreRecovered,
+    StoreTrouble,
+    WorkerReaped,
+    WorkerStarted,
+    WorkerStopped,
+)
+from perdure.model.failure import clean
+
+logger = logging.getLogger("perdure")
+
+
+class LogObserver:
+    """Tells events to the logger `perdure`."""
+
+    def tell(self, event: Event) -> None:
+        line = _line(event)
+        if line is not None:
+            level, message, fields = line
+            logger.log(level, message, extra={"perdure": fields})
+
+
+def configure(form: Literal["console", "json"], stream: TextIO) -> None:
+    """Send the lines to a stream; for programs that have no logging of their own."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = {
+            "time": record.created,
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        fields.update(getattr(record, "perdure", {}))
+        return msgspec.json.encode(fields).decode()
+
+
+_Line = tuple[int, str, dict[str, object]]
+
+
+def _line(event: Event) -> _Line | None:
+    match event:
+        case AttemptEnded():
+            return _attempt(event)
+        case CommitLost(job=job, outcome=outcome):
+            fields = {"event": "commit_lost", "job": job.id, "attempt": job.attempt, "outcome": outcome.attempt}
+            text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
+            return logging.WARNING, text, fields
+        case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
+            fields = {"event": "worker_started", "worker": worker}
+            text = f"Worker {worker} serves {', '.join(queues)} with {concurrency} slots"
+            return logging.INFO, text, fields
+        case WorkerStopped(worker=worker, released=released):
+            fields = {"event": "worker_stopped", "worker": worker, "released": released}
+            return logging.INFO, f"Worker {worker} stopped; {released} jobs were given back", fields
+        case LeaseExpired(worker=worker, held=held):
+            fields = {"event": "lease_lost", "worker": worker, "held": held}
+            text = f"Worker {worker} lost its lease and dropped {held} jobs; it registers anew"
+            return logging.ERROR, text, fields
+        case WorkerReaped(worker=worker, jobs=jobs):
+            fields = {"event": "worker_reaped", "worker": worker, "jobs": jobs}
+            return logging.WARNING, f"Worker {worker} vanished; its {jobs} jobs were recovered", fields
+        case StoreTrouble(part=part, error=error, retry_in=retry_in):
+            fields = {"event": "store_trouble", "part": part, "error": error}
+            text = f"The {part} cannot reach the store and keeps trying (next in {format_duration(retry_in)}): {error}"
+            return logging.ERROR, text, fields
+        case StoreRecovered(part=part, outage=outage):
+            fields = {"event": "store_recovered", "part": part, "outage": outage.total_seconds()}
+            return logging.WARNING, f"The {part} reaches the store again after {_rounded(outage)}", fields
+        case _:
+            assert_never(event)
+
+
+def _attempt(event: AttemptEnded) -> _Line | None:
+    job, outcome = event.job, event.outcome
+    if outcome.state == "succeeded" and outcome.note is None:
+        return None
+    fields: dict[str, object] = {
+        "event": f"attempt_{outcome.attempt}",
+        "job": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "attempt": job.attempt,
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "failures": outcome.failures,
+        "max_attempts": event.limit,
+    }
+    if outcome.error is not None:
+        fields["error"] = clean(str(outcome.error), 300)
+    if outcome.delay is not None:
+        fields["delay"] = outcome.delay.total_seconds()
+    level = logging.ERROR if outcome.state == "dead" else logging.WARNING
+    if outcome.attempt in ("released", "snoozed") or outcome.state in ("succeeded", "cancelled"):
+        level = logging.INFO
+    return level, _sentence(event), fields
+
+
+def _sentence(event: AttemptEnded) -> str:
+    job, outcome = event.job, event.outcome
+    why = "" if outcome.error is None else f": {clean(str(outcome.error).split(chr(10))[0], 200)}"
+    match outcome.state:
+        case "waiting" | "ready" if outcome.verb == "fail":
+            delay = outcome.delay or timedelta(0)
+            count = f"{outcome.failures}/{event.limit - 1}" if outcome.failures else "without counting it"
+            return (
+                f"Job {job.id} failed, scheduling retry {count} in {_rounded(delay)} "
+                f"(at {_clock_time(event.ended_at + delay)}){why}"
+            )
+        case "waiting" | "ready":
+            return f"Job {job.id} was {outcome.attempt} and will run again{why}"
+        case "dead" if outcome.reason in ("exhausted", "timeout", "lost"):
+            return f"Job {job.id} failed after {outcome.failures - 1} retries, dead ({outcome.reason}){why}"
+        case "dead":
+            return f"Job {job.id} is dead ({outcome.reason}){why}"
+        case "cancelled":
+            return f"Job {job.id} was cancelled{why}"
+        case _:
+            return f"Job {job.id} succeeded; {outcome.note}"
+
+
+def _rounded(delay: timedelta) -> str:
+    milliseconds = timedelta(milliseconds=1)
+    step = milliseconds if delay < timedelta(seconds=10) else timedelta(seconds=1)
+    return format_duration(round(delay / step) * step)
+
+
+def _clock_time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}"

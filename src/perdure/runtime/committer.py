@@ -1,0 +1,131 @@
+"""Writes outcomes: one commit in flight, and what arrives meanwhile is the next batch.
+
+It waits for the first outcome, commits all there are in one step, and goes on. A commit that cannot be written is tried
+again while the lease lasts, never the job. It stops when it has been told to and nothing is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from perdure.clock import Clock
+from perdure.errors import EngineError
+from perdure.model.event import AttemptEnded, CommitLost, Observer
+from perdure.model.job import Job, WorkerId
+from perdure.model.outcome import Outcome
+from perdure.runtime.trouble import Trouble
+from perdure.store import Store
+from perdure.store.jobs import Ended
+
+_BATCH = 1000
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that is over, and what follows it."""
+
+    job: Job
+    outcome: Outcome
+    limit: int
+    started_at: datetime
+    ended_at: datetime
+
+    def ended(self, worker: WorkerId) -> Ended:
+        """What the store is told, fenced by job, attempt and worker."""
+        return Ended(
+            job_id=self.job.id,
+            attempt=self.job.attempt,
+            worker=worker,
+            task=self.job.task,
+            outcome=self.outcome,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )
+
+
+class Committer:
+    """The one writer of outcomes of a worker."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        observer: Observer,
+        trouble: Trouble,
+        is_trusted: Callable[[], bool],
+        done: Callable[[Sequence[Finished]], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._observer = observer
+        self._trouble = trouble
+        self._is_trusted = is_trusted
+        self._done = done
+        self._waiting: deque[Finished] = deque()
+        self._arrived = asyncio.Event()
+        self._is_closing = False
+
+    def put(self, finished: Finished) -> None:
+        """Take an outcome; it is committed with the next batch."""
+        self._waiting.append(finished)
+        self._arrived.set()
+
+    def forget(self) -> None:
+        """Drop what is not committed: the lease is lost, and so are the fences."""
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Stop once everything is written."""
+        self._is_closing = True
+        self._arrived.set()
+
+    async def run(self) -> None:
+        while self._waiting or not self._is_closing:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+                await self._write(batch)
+
+    async def _write(self, batch: list[Finished]) -> None:
+        # The worker's id may change while a commit is being retried, but a fence keeps the id of its claim.
+        ended = [finished.ended(_worker_of(finished.job)) for finished in batch]
+        while True:
+            try:
+                accepted = await self._store.commit(ended)
+            except EngineError as error:
+                pause = self._trouble.failed(error)
+                if not self._is_trusted():
+                    accepted = [False] * len(batch)
+                    break
+                await self._clock.sleep(pause)
+                continue
+            self._trouble.succeeded()
+            break
+        self._done(batch)
+        self._tell(batch, accepted)
+
+    def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
+        for finished, is_accepted in zip(batch, accepted, strict=True):
+            if not is_accepted:
+                self._observer.tell(CommitLost(job=finished.job, outcome=finished.outcome))
+            else:
+                self._observer.tell(
+                    AttemptEnded(
+                        job=finished.job,
+                        outcome=finished.outcome,
+                        limit=finished.limit,
+                        started_at=finished.started_at,
+                        ended_at=finished.ended_at,
+                    )
+                )
+
+
+def _worker_of(job: Job) -> WorkerId:
+    assert job.worker is not None, "a fetched job has a worker"
+    return job.worker

@@ -1,0 +1,168 @@
+"""Runs attempts: takes jobs from the buffer into its slots, enters their handlers, and hands the outcomes on.
+
+A slot waits for a job in the buffer, runs it to its end, passes what `decide` says to the committer, and takes the next.
+It stops when it is cancelled while waiting. Nothing that a handler does ends a slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from perdure.clock import Clock
+from perdure.errors import BadPayload
+from perdure.model.decide import decide, spent
+from perdure.model.failure import clean
+from perdure.model.job import Job
+from perdure.model.outcome import Cancelled, Ending, ShutDown, TaskUnknown, TimedOut, Undecodable
+from perdure.model.resolve import Policy
+from perdure.runtime.children import Children
+from perdure.runtime.committer import Finished
+from perdure.runtime.context import describe, running
+from perdure.runtime.handler import Handler, Registry
+from perdure.runtime.held import Holding
+from perdure.runtime.threads import Threads
+
+_TURN = 0.005
+"""How long slots may run jobs that never wait before the rest of the worker gets its turn."""
+
+
+class Executor:
+    """The slots of one worker."""
+
+    def __init__(self, *, registry: Registry, clock: Clock, random: Random, isolates: bool = True) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._random = random
+        self._isolates = isolates
+        self._threads = Threads()
+        self._children = Children()
+        self._turn_began = 0.0
+        self.busy = 0
+        """How many slots are running an attempt."""
+        self.finished = 0
+        """How many attempts have ended since the start; the fetcher measures the pace with it."""
+
+    async def serve(
+        self,
+        buffer: asyncio.Queue[Holding],
+        hand_on: Callable[[Finished], None],
+        may_start: Callable[[], bool],
+    ) -> None:
+        """One slot: run what the buffer brings, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            holding = await buffer.get()
+            # [INV-7] No attempt starts under a lease that is not trusted any more, nor one that was broken off before.
+            if holding.interrupt == "lease" or not may_start():
+                continue
+            self.busy += 1
+            try:
+                finished = await self.run(holding)
+            finally:
+                self.busy -= 1
+                self.finished += 1
+            if finished is not None:
+                hand_on(finished)
+            now = loop.time()
+            if now - self._turn_began > _TURN:
+                await asyncio.sleep(0)
+                self._turn_began = loop.time()
+
+    async def run(self, holding: Holding) -> Finished | None:
+        """Run one attempt to its end; None when its lease was lost, so that nobody waits for the outcome."""
+        job = holding.job
+        policy = self._registry.policy(job)
+        started_at = self._clock.now()
+        holding.runner = asyncio.current_task()
+        try:
+            ending = await self._attempt(holding, policy)
+        finally:
+            holding.runner = None
+        if holding.interrupt == "lease":
+            return None
+        ended_at = self._clock.now()
+        outcome = decide(job, ending, policy, ended_at, self._random)
+        return Finished(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+
+    def close(self) -> None:
+        """Let threads and children go."""
+        self._threads.close()
+        self._children.close()
+
+    async def _attempt(self, holding: Holding, policy: Policy) -> Ending:
+        """Enter the handler in the way its kind asks for, and say how that ended."""
+        job = holding.job
+        if holding.is_broken_off():
+            return _interrupted(holding, has_started=False)
+        handler = self._registry.handler(job.task)
+        if handler is None:
+            return TaskUnknown()
+        over = spent(job, policy, self._clock.now())
+        if over is not None:
+            return over
+        try:
+            positional, named = handler.arguments(job)
+        except BadPayload as error:
+            return Undecodable(detail=clean(str(error), 500))
+        token = running.set(describe(job, policy.limit, policy.timeout, self._clock.now()))
+        try:
+            if self._is_apart(handler, job):
+                return await self._children.run(job, handler, policy.limit, policy.timeout)
+            if handler.is_async:
+                return await self._await(handler, job, positional, named, policy.timeout)
+            return await self._thread(handler, job, positional, named, policy.timeout)
+        except asyncio.CancelledError as error:
+            if not holding.is_broken_off():
+                return handler.raised(error, job)
+            slot = asyncio.current_task()
+            assert slot is not None, "an attempt always runs in a slot's task"
+            slot.uncancel()
+            return _interrupted(holding, has_started=True)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt, not the worker
+            return handler.raised(error, job)
+        finally:
+            running.reset(token)
+
+    def _is_apart(self, handler: Handler, job: Job) -> bool:
+        """Whether the attempt runs in a child: the task asks for it, or its last attempt took a worker down with it.
+
+        A job that was lost is a suspect. Alone in a child it can do no harm to others if it kills again.
+        """
+        is_suspect = job.reason == "lost"
+        return self._isolates and handler.reference is not None and (handler.kind == "process" or is_suspect)
+
+    async def _await(
+        self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None
+    ) -> Ending:
+        if timeout is None:
+            return handler.returned(await handler.function(*positional, **named))
+        try:
+            async with asyncio.timeout(timeout.total_seconds()) as limit:
+                return handler.returned(await handler.function(*positional, **named))
+        except TimeoutError as error:
+            return TimedOut(timeout=timeout) if limit.expired() else handler.raised(error, job)
+
+    async def _thread(
+        self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None
+    ) -> Ending:
+        call = self._threads.start(lambda: handler.function(*positional, **named), contextvars.copy_context())
+        try:
+            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+                value, error = await call.future
+        except TimeoutError:
+            assert timeout is not None
+            self._threads.abandon(call)
+            return TimedOut(timeout=timeout)
+        except asyncio.CancelledError:
+            self._threads.abandon(call)
+            raise
+        return handler.returned(value) if error is None else handler.raised(error, job)
+
+
+def _interrupted(holding: Holding, *, has_started: bool) -> Ending:
+    return Cancelled() if holding.interrupt == "cancel" else ShutDown(has_started=has_started)

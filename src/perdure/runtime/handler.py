@@ -1,0 +1,106 @@
+"""A task's function as the runtime calls it, and the translation of whatever it does into an ending."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from perdure.duration import Duration, parse_duration
+from perdure.errors import BadDuration, BadPayload, Cancel, GiveUp, RetryAfter, Snooze
+from perdure.model.codec import decode_args, encode_result
+from perdure.model.failure import capture, clean
+from perdure.model.fairness import Fairness
+from perdure.model.job import Job
+from perdure.model.outcome import AskedToWait, Cancelled, Ending, GaveUp, Raised, Returned, Snoozed, Undecodable
+from perdure.model.resolve import Policy
+
+Kind = Literal["async", "thread", "process"]
+
+
+class Handler(msgspec.Struct, frozen=True, kw_only=True):
+    """A task's function and how it is to be run."""
+
+    task: str
+    function: Callable[..., Any]
+    kind: Kind
+    max_payload: int
+    max_result: int
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def reference(self) -> tuple[str, str] | None:
+        """(module, qualified name), by which a child process finds the function; None if it cannot be found so."""
+        module = getattr(self.function, "__module__", None)
+        name = getattr(self.function, "__qualname__", "<locals>")
+        return None if module is None or "<" in name else (module, name)
+
+    def arguments(self, job: Job) -> tuple[list[Any], dict[str, Any]]:
+        """The job's arguments; raises BadPayload."""
+        return decode_args(job.args, self.max_payload)
+
+    def returned(self, value: object) -> Returned:
+        """The ending of a handler that returned `value`; a result that cannot be stored costs the result only."""
+        if value is None:
+            return Returned()
+        try:
+            return Returned(result=encode_result(value, self.max_result))
+        except BadPayload as error:
+            return Returned(note=clean(f"result not stored: {error}", 500))
+        except Exception as error:  # a hostile object may raise anything while it is looked at
+            return Returned(note=clean(f"result not stored: {type(error).__name__}", 500))
+
+    def raised(self, error: BaseException, job: Job) -> Ending:
+        """The ending of a handler that raised `error`."""
+        match error:
+            case Snooze():
+                return _with_delay(error.delay, lambda delay: Snoozed(delay=delay))
+            case RetryAfter():
+                return _with_delay(error.delay, lambda delay: AskedToWait(delay=delay, error=capture(error)))
+            case GiveUp():
+                return GaveUp(error=capture(error))
+            case Cancel():
+                return Cancelled(error=capture(error))
+            case TypeError() if self._misfits(error, job):
+                return Undecodable(detail=clean(f"the arguments do not fit the handler: {error}", 500))
+            case _:
+                return Raised(error=capture(error))
+
+    def _misfits(self, error: TypeError, job: Job) -> bool:
+        """Whether the call itself failed: the function was never entered because its parameters are other ones."""
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code is getattr(self.function, "__code__", None):
+                return False
+            trace = trace.tb_next
+        try:
+            positional, named = self.arguments(job)
+            inspect.signature(self.function).bind(*positional, **named)
+        except TypeError:
+            return True
+        except (BadPayload, ValueError):
+            return False
+        return False
+
+
+class Registry(Protocol):
+    """What the runtime asks of the app: handlers, policies and queues by name."""
+
+    def handler(self, task: str) -> Handler | None: ...
+
+    def policy(self, job: Job) -> Policy: ...
+
+    def fairness(self, queue: str) -> Fairness: ...
+
+
+def _with_delay(delay: Duration, make: Callable[[timedelta], Ending]) -> Ending:
+    try:
+        return make(parse_duration(delay, what="the delay"))
+    except BadDuration as error:
+        return Raised(error=capture(error))

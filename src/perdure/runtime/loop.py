@@ -1,0 +1,48 @@
+"""The rhythm that promoter, canceller, reaper and pruner share: one step, then wait for a hint or the time that it named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from perdure.clock import Clock
+from perdure.errors import EngineError
+from perdure.runtime.trouble import Trouble
+
+
+class Loop:
+    """Runs a step again and again; the step gives the seconds to wait before the next one."""
+
+    def __init__(
+        self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, trouble: Trouble
+    ) -> None:
+        self._step = step
+        self._clock = clock
+        self._random = random
+        self._trouble = trouble
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Take the next step now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                pause = await self._step()
+            except EngineError as error:
+                await self._clock.sleep(self._trouble.failed(error))
+                continue
+            self._trouble.succeeded()
+            if pause > 0:
+                await self._wait(pause)
+
+    async def _wait(self, pause: float) -> None:
+        try:
+            # A little early rather than late, and never two workers in step.
+            async with asyncio.timeout(pause * self._random.uniform(0.8, 1.0)):
+                await self._wake.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,100 @@
+"""Every setting of an app, its default, and the environment variable that sets it: `lease` is PERDURE_LEASE."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+import msgspec
+
+from perdure.duration import parse_duration
+from perdure.errors import BadDuration, BadSetting
+
+_MINUTE = timedelta(minutes=1)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How an app behaves where its code does not say otherwise."""
+
+    url: Annotated[str, "where the jobs are kept"] = "sqlite:///perdure.db"
+    queues: Annotated[tuple[str, ...], "the queues a worker serves when it is not told"] = ("default",)
+    concurrency: Annotated[int, "how many attempts a worker process runs at once"] = 50
+    lease: Annotated[timedelta, "how long a silent worker keeps its jobs"] = timedelta(seconds=30)
+    grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)
+    poll: Annotated[timedelta, "how often to look for work when no hint comes"] = timedelta(seconds=1)
+    prefetch: Annotated[timedelta, "how much measured work a worker may hold in advance"] = timedelta(milliseconds=200)
+    max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 1000
+    max_attempts_cap: Annotated[int | None, "no job may fail more often than this, whatever it asks for"] = None
+    max_retry_after: Annotated[timedelta, "the longest wait that RetryAfter may ask for"] = timedelta(days=1)
+    unknown_task_ttl: Annotated[timedelta, "how long a job waits for a worker that knows its task"] = timedelta(days=7)
+    retention: Annotated[timedelta, "how long succeeded and cancelled jobs are kept"] = timedelta(days=7)
+    max_payload: Annotated[int, "the largest arguments of a job, in bytes of JSON"] = 256 * 1024
+    max_result: Annotated[int, "the largest result of a job, in bytes of JSON"] = 64 * 1024
+    auto_migrate: Annotated[bool | None, "migrate the store when it is opened; unset: SQLite yes, servers no"] = None
+    log: Annotated[str, "how log lines look: console or json"] = "console"
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "max_payload", "max_result"):
+            if getattr(self, name) < 1:
+                raise BadSetting(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if self.max_prefetch < 0:
+            raise BadSetting(f"max_prefetch is {self.max_prefetch}; it must not be negative.")
+        if self.max_attempts_cap is not None and self.max_attempts_cap < 1:
+            raise BadSetting(
+                f"max_attempts_cap is {self.max_attempts_cap}; it must be at least 1.", "Leave it unset for no cap."
+            )
+        if not timedelta(milliseconds=100) <= self.lease <= 60 * _MINUTE:
+            raise BadSetting(f"lease is {self.lease}; it must lie between 100ms and 1h.")
+        if self.poll <= timedelta(0):
+            raise BadSetting(f"poll is {self.poll}; it must be longer than nothing.")
+        if self.log not in ("console", "json"):
+            raise BadSetting(f"log is {self.log!r}; it must be console or json.")
+        if not self.queues:
+            raise BadSetting("queues is empty; a worker needs at least one queue.")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], **given: Any) -> Settings:
+        """The settings from PERDURE_… variables; `given` ones (not None) win over them."""
+        values: dict[str, Any] = {}
+        for name, kind in typing.get_type_hints(cls).items():
+            text = environment.get(variable_of(name))
+            if given.get(name) is not None:
+                values[name] = given[name]
+            elif text is not None and text.strip():
+                values[name] = _read(name, kind, text.strip())
+        return cls(**values)
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"PERDURE_{name.upper()}"
+
+
+def describe() -> list[tuple[str, str, object]]:
+    """Every setting with its meaning and default, for `--help` and the docs."""
+    hints = typing.get_type_hints(Settings, include_extras=True)
+    defaults = Settings()
+    return [(name, hint.__metadata__[0], getattr(defaults, name)) for name, hint in hints.items()]
+
+
+def _read(name: str, kind: object, text: str) -> object:
+    optional = isinstance(kind, types.UnionType)
+    if optional and text.lower() in ("none", "unset"):
+        return None
+    wanted = next(part for part in typing.get_args(kind) if part is not type(None)) if optional else kind
+    try:
+        if wanted is timedelta:
+            return parse_duration(text, what=name)
+        if wanted is int:
+            return int(text)
+        if wanted is bool:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
+        if wanted is str:
+            return text
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    except (ValueError, KeyError, BadDuration) as error:
+        what = str(error) if isinstance(error, BadDuration) else f"{text!r} cannot be read."
+        raise BadSetting(f"The environment variable {variable_of(name)} is wrong: {what}") from None

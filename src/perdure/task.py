@@ -1,0 +1,297 @@
+"""Tasks as a program sees them: call one and the function runs here; enqueue it and a worker runs it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from perdure.duration import Duration, parse_duration
+from perdure.errors import BadArguments, BadOption
+from perdure.model.codec import encode_args
+from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from perdure.model.limit import Limit, read_limit
+from perdure.model.resolve import TaskPolicy
+from perdure.model.retry import Retry
+from perdure.model.state import DELIVERIES, Delivery
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+RetryLike = Retry | str
+
+_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
+_QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
+_LONGEST_KEY = 200
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How one job is to be enqueued; None where nothing was said."""
+
+    queue: str | None = None
+    delay: timedelta | None = None
+    run_at: datetime | None = None
+    priority: int | None = None
+    unique: str | None = None
+    max_attempts: int | None = None
+    retry: Retry | None = None
+    delivery: Delivery | None = None
+    timeout: timedelta | None = None
+    connection: Any = None
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with its arguments and options: all that a job needs but an id."""
+
+    task: str
+    args: bytes
+    options: Options
+    queue: str
+    priority: int
+    delivery: Delivery
+
+
+class Producer(Protocol):
+    """What a task needs of its app."""
+
+    def enqueue_many(self, jobs: Sequence[Bound]) -> list[JobId]: ...
+
+    async def enqueue_many_async(self, jobs: Sequence[Bound]) -> list[JobId]: ...
+
+    @property
+    def max_payload(self) -> int: ...
+
+
+class Task(Generic[P, R_co]):
+    """A named, registered kind of work."""
+
+    def __init__(
+        self,
+        function: Callable[P, R_co],
+        *,
+        producer: Producer,
+        name: str,
+        queue: str,
+        priority: int,
+        delivery: Delivery,
+        is_process: bool,
+        policy: TaskPolicy,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = checked_name(name)
+        self.queue = checked_queue(queue)
+        self.priority = checked_priority(priority)
+        self.delivery = checked_delivery(delivery)
+        self.is_process = is_process
+        self.policy = policy
+        self.signature = inspect.signature(function)
+        self.producer = producer
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Just call the function, here and now."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} on {self.queue}>"
+
+    @property
+    def retry(self) -> Retry | None:
+        """The task's own retry policy, if it has one."""
+        return self.policy.retry
+
+    @property
+    def timeout(self) -> timedelta | None:
+        """How long an attempt may run, if the task bounds it."""
+        return self.policy.timeout
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
+        """The task with these arguments, for `enqueue_many` and schedules."""
+        return self._bound(Options(), args, kwargs)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """Make a durable job of it; blocks until it is stored, gives its id."""
+        return self.producer.enqueue_many([self._bound(Options(), args, kwargs)])[0]
+
+    async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """The same, awaited."""
+        return (await self.producer.enqueue_many_async([self._bound(Options(), args, kwargs)]))[0]
+
+    def options(
+        self,
+        *,
+        queue: str | None = None,
+        delay: Duration | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        unique: str | None = None,
+        max_attempts: Limit | None = None,
+        max_retries: Limit | None = None,
+        retry: RetryLike | None = None,
+        delivery: Delivery | None = None,
+        timeout: Duration | None = None,
+        connection: object = None,
+    ) -> Prepared[P, R_co]:
+        """The task with other options for the jobs that are enqueued through it."""
+        options = make_options(
+            queue=queue,
+            delay=delay,
+            run_at=run_at,
+            priority=priority,
+            unique=unique,
+            max_attempts=max_attempts,
+            max_retries=max_retries,
+            retry=retry,
+            delivery=delivery,
+            timeout=timeout,
+            connection=connection,
+        )
+        return Prepared(self, options)
+
+    def _bound(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadArguments(
+                f"These arguments do not fit the task {self.name}{self.signature}: {error}.",
+                "Enqueue with the arguments that the function takes.",
+            ) from None
+        return bind_named(self, encode_args(args, kwargs, self.producer.max_payload), options)
+
+
+class Prepared(Generic[P, R_co]):
+    """A task with options, ready for arguments."""
+
+    def __init__(self, task: Task[P, R_co], options: Options) -> None:
+        self._task = task
+        self._options = options
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
+        """The task with these arguments and options."""
+        return self._task._bound(self._options, args, kwargs)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """Make a durable job of it; blocks until it is stored, gives its id."""
+        return self._task.producer.enqueue_many([self.bind(*args, **kwargs)])[0]
+
+    async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """The same, awaited."""
+        return (await self._task.producer.enqueue_many_async([self.bind(*args, **kwargs)]))[0]
+
+
+def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bound:
+    """A task, or only the name of one that lives elsewhere, with encoded arguments."""
+    if isinstance(task, str):
+        name, queue, priority, delivery = checked_name(task), "default", 0, DELIVERIES[0]
+    else:
+        name, queue, priority, delivery = task.name, task.queue, task.priority, task.delivery
+    return Bound(
+        task=name,
+        args=args,
+        options=options,
+        queue=options.queue if options.queue is not None else queue,
+        priority=options.priority if options.priority is not None else priority,
+        delivery=options.delivery if options.delivery is not None else delivery,
+    )
+
+
+def make_options(
+    *,
+    queue: str | None = None,
+    delay: Duration | None = None,
+    run_at: datetime | None = None,
+    priority: int | None = None,
+    unique: str | None = None,
+    max_attempts: Limit | None = None,
+    max_retries: Limit | None = None,
+    retry: RetryLike | None = None,
+    delivery: Delivery | None = None,
+    timeout: Duration | None = None,
+    connection: object = None,
+) -> Options:
+    """Check and unify the options of a job."""
+    if delay is not None and run_at is not None:
+        raise BadOption("delay and run_at are both given, and they say different things.", "Give one of them.")
+    policy = None if retry is None else Retry.coerce(retry)
+    if policy is not None:
+        policy.text  # noqa: B018 - a policy that cannot be stored must be refused here, not in the worker
+    return Options(
+        queue=None if queue is None else checked_queue(queue),
+        delay=None if delay is None else parse_duration(delay, what="delay"),
+        run_at=None if run_at is None else _checked_moment(run_at),
+        priority=None if priority is None else checked_priority(priority),
+        unique=None if unique is None else _checked_key(unique),
+        max_attempts=read_limit(max_attempts, max_retries),
+        retry=policy,
+        delivery=None if delivery is None else checked_delivery(delivery),
+        timeout=checked_timeout(timeout),
+        connection=connection,
+    )
+
+
+def checked_name(name: object) -> str:
+    """The name of a task, if it can be one."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadOption(
+            f"The task name {str(name)[:80]!r} cannot be used.",
+            "Names have 1 to 200 letters, digits, or any of _ . : < > -",
+        )
+    return name
+
+
+def checked_queue(queue: object) -> str:
+    """The name of a queue, if it can be one."""
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
+        raise BadOption(
+            f"The queue name {str(queue)[:80]!r} cannot be used.",
+            "Names have 1 to 128 letters, digits, or any of _ . -",
+        )
+    return queue
+
+
+def checked_priority(priority: object) -> int:
+    """A priority, if it is one."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > HIGHEST_PRIORITY:
+        raise BadOption(
+            f"priority is {priority!r}; it must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}.",
+            "Higher runs first, 0 is usual.",
+        )
+    return priority
+
+
+def checked_delivery(delivery: object) -> Delivery:
+    """A delivery, if it is one."""
+    for known in DELIVERIES:
+        if delivery == known:
+            return known
+    raise BadOption(f"delivery is {str(delivery)[:40]!r}; it must be one of {', '.join(DELIVERIES)}.")
+
+
+def checked_timeout(timeout: Duration | None) -> timedelta | None:
+    """A timeout, if one is given; never nothing at all."""
+    if timeout is None:
+        return None
+    found = parse_duration(timeout, what="timeout")
+    if found <= timedelta(0):
+        raise BadOption("timeout is 0, so that no attempt could ever succeed.", "Leave it out for no timeout.")
+    return found
+
+
+def _checked_moment(moment: object) -> datetime:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise BadOption(
+            f"run_at is {str(moment)[:50]!r}; it must be a datetime with a time zone.",
+            "For example datetime.now(UTC) + timedelta(hours=1).",
+        )
+    return moment
+
+
+def _checked_key(key: object) -> str:
+    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
+        raise BadOption(f"unique is {str(key)[:50]!r}; it must be a printable text of 1 to {_LONGEST_KEY} characters.")
+    return key

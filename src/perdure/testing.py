@@ -1,0 +1,183 @@
+"""`app.testing()`: the real pipeline on an in-memory store, with a clock that the test moves and seeded jitter.
+
+`drain()` runs what is due now; `advance("10s")` moves the clock and runs what comes due on the way, in order. Nothing sleeps:
+an hour of retries takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from random import Random
+from types import TracebackType
+from typing import Any, TypeVar
+
+from perdure.app import App, Surroundings
+from perdure.clock import VirtualClock
+from perdure.duration import Duration, parse_duration
+from perdure.engines.opener import open_store
+from perdure.errors import JobNotFound, UsageError
+from perdure.identity import Ids
+from perdure.model.job import Attempt, Job, JobId
+from perdure.runtime.executor import Executor
+from perdure.runtime.fetcher import Claims
+from perdure.runtime.held import Holding
+from perdure.runtime.promoter import Promoter
+from perdure.runtime.reaper import Reaper
+from perdure.store import Store
+from perdure.store.reads import JobFilter
+
+T = TypeVar("T")
+
+_LEASE = timedelta(hours=1)
+_MOST_ATTEMPTS = 1_000_000
+
+
+class Harness:
+    """An app under test."""
+
+    def __init__(self, app: App, *, seed: int) -> None:
+        self._app = app
+        self._random = Random(seed)
+        self.clock = VirtualClock()
+        self._before: Surroundings | None = None
+        self._worker_id = Ids(self.clock, self._random).worker()
+        self._runner: asyncio.Runner | None = None
+        self._claims: dict[tuple[str, ...], Claims] = {}
+
+    def __enter__(self) -> Harness:
+        if self._before is not None:
+            raise UsageError("This harness is open already.", "Use one `with app.testing()` at a time.")
+        self._app.close()
+        self._before = self._app.surroundings
+        self._app.surroundings = Surroundings(
+            clock=self.clock,
+            random=self._random,
+            ids=Ids(self.clock, self._random),
+            open_store=lambda: open_store("sqlite://", clock=self.clock, is_inline=True),
+        )
+        self._runner = asyncio.Runner()
+        self._executor = Executor(
+            registry=self._app, clock=self.clock, random=self._random, isolates=False
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._before is not None
+        assert self._runner is not None
+        self._executor.close()
+        self._runner.close()
+        self._app.close()
+        self._app.surroundings = self._before
+        self._before = self._runner = None
+
+    @property
+    def now(self) -> datetime:
+        """The time on the test's clock."""
+        return self.clock.now()
+
+    @property
+    def store(self) -> Store:
+        return self._app.store
+
+    def drain(self) -> int:
+        """Run all that is due now, and what becomes due now by that; gives the number of attempts run."""
+        return self._run(self._drain())
+
+    def advance(self, by: Duration) -> int:
+        """Move the clock, stopping at each moment at which something is due to run it; gives the number of attempts."""
+        return self._run(self._advance(self.clock.now() + parse_duration(by, what="the advance")))
+
+    def job(self, job_id: JobId | str) -> Job:
+        """The job as it is now."""
+        found = self.store.get([JobId(job_id)]).wait()[0]
+        if found is None:
+            raise JobNotFound(f"There is no job {job_id}.")
+        return found
+
+    def jobs(self, **where: Any) -> list[Job]:
+        """All jobs that match (state=, task=, queue=, …), oldest first."""
+        found = self.store.list(JobFilter(**where), limit=_MOST_ATTEMPTS).wait()
+        return found[::-1]
+
+    def history(self, job_id: JobId | str) -> list[Attempt]:
+        """One record per attempt, oldest first."""
+        self.job(job_id)
+        return self.store.history(JobId(job_id), _MOST_ATTEMPTS).wait()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the harness's own loop; from inside another running loop, in a thread beside it."""
+        if self._runner is None:
+            work.close()
+            raise UsageError("The harness is not open.", "Use it inside `with app.testing() as t:`.")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._runner.run(work)
+        answers: list[T] = []
+        errors: list[BaseException] = []
+
+        def beside() -> None:
+            try:
+                answers.append(asyncio.run(work))
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=beside, name="perdure-harness")
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors[0]
+        return answers[0]
+
+    async def _advance(self, until: datetime) -> int:
+        count = await self._drain()
+        while True:
+            promoted = await self.store.promote(0)
+            due = promoted.next_run_at
+            if due is None or due > until:
+                break
+            self.clock.advance_to(due)
+            count += await self._drain()
+        self.clock.advance_to(until)
+        return count + await self._drain()
+
+    async def _drain(self) -> int:
+        store, app = self.store, self._app
+        promoter = Promoter(store=store, clock=self.clock, poll=1.0)
+        reaper = Reaper(
+            store=store, registry=app, clock=self.clock, random=self._random, observer=app.observer, every=1.0
+        )
+        count = 0
+        while True:
+            await promoter.step()
+            await reaper.step()
+            queues = tuple(queue.name for queue in await store.queues())
+            jobs = await self._fetch(queues) if queues else []
+            if not jobs:
+                return count
+            for job in jobs:
+                finished = await self._executor.run(Holding(job))
+                assert finished is not None
+                await store.commit([finished.ended(self._worker_id)])
+                count += 1
+
+    async def _fetch(self, queues: tuple[str, ...]) -> list[Job]:
+        """One job at a time, in the order in which a single slot would take them."""
+        await self.store.register(
+            self._worker_id,
+            host="testing",
+            pid=0,
+            queues=queues,
+            concurrency=1,
+            version="testing",
+            lease=_LEASE,
+        )
+        claims = self._claims.get(queues)
+        if claims is None:
+            claims = self._claims[queues] = Claims(store=self.store, registry=self._app, queues=queues)
+        return await claims.fetch(self._worker_id, 1)
