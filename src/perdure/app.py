@@ -261,9 +261,7 @@ class App:
     def explain_job(self, job: Job) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
         subject = f"job {job.id} ({job.task})"
-        return explain(
-            subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job"
-        )
+        return explain(subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job")
 
     def handler(self, task: str) -> Handler | None:
         """The handler of a task, for the runtime."""
@@ -293,7 +291,7 @@ class App:
         grace: timedelta | None = None,
     ) -> None:
         """Work until SIGTERM or SIGINT; a second one stops at once. Blocks; must be called in the main thread."""
-        from perdure.runtime.process import run_until_signalled  # noqa: PLC0415
+        from perdure.runtime.process import run_until_signalled  # signals and processes are a worker's business
 
         try:
             run_until_signalled(lambda: self.make_worker(queues, concurrency, lease, grace))
@@ -334,7 +332,7 @@ class App:
 
     def testing(self, *, seed: int = 0) -> Harness:
         """The app on an in-memory store and a clock under the test's control; a context manager."""
-        from perdure.testing import Harness  # noqa: PLC0415 - the harness needs the app, and only tests need it
+        from perdure.testing import Harness  # the harness needs the app, and only tests need it
 
         return Harness(self, seed=seed)
 
@@ -359,7 +357,9 @@ class App:
 
     def _resolve(self, job: Job, queue: str) -> Policy:
         task = self._tasks.get(job.task)
-        return resolve(job, None if task is None else task.policy, self._queues.get(queue, self._plain_queue), self._policy)
+        return resolve(
+            job, None if task is None else task.policy, self._queues.get(queue, self._plain_queue), self._policy
+        )
 
     def _new_job(self, bound: Bound) -> NewJob:
         options = bound.options

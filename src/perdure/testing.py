@@ -1,7 +1,7 @@
 """`app.testing()`: the real pipeline on an in-memory store, with a clock that the test moves and seeded jitter.
 
-`drain()` runs what is due now; `advance("10s")` moves the clock and runs what comes due on the way, in order. Nothing sleeps:
-an hour of retries takes milliseconds.
+`drain()` runs what is due now; `advance("10s")` moves the clock and runs what comes due on the way, in order. Nothing
+sleeps: an hour of retries takes milliseconds.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class Harness:
             open_store=lambda: open_store("sqlite://", clock=self.clock, is_inline=True),
         )
         self._runner = asyncio.Runner()
-        self._executor = Executor(
-            registry=self._app, clock=self.clock, random=self._random, isolates=False
-        )
+        self._executor = Executor(registry=self._app, clock=self.clock, random=self._random, isolates=False)
         return self
 
     def __exit__(

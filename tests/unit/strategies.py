@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from perdure import Retry
 from perdure.model.curve import LONGEST_DELAY
 from perdure.model.limit import HIGHEST_LIMIT
+from perdure.model.retry import Retry
 
 MICROSECOND = timedelta(microseconds=1)
 
@@ -20,9 +20,9 @@ limits = st.integers(1, 30) | st.just(HIGHEST_LIMIT) | st.just("unlimited") | st
 recoveries = st.none() | st.integers(0, HIGHEST_LIMIT)
 
 plain_names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,15}(\.[A-Za-z_][A-Za-z0-9_]{0,15}){0,3}", fullmatch=True)
-odd_names = st.text(
-    st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20
-).filter(lambda name: not name.startswith("builtins."))
+odd_names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20).filter(
+    lambda name: not name.startswith("builtins.")
+)
 error_names = plain_names | odd_names
 
 

@@ -42,12 +42,14 @@ def job_document(job: Job) -> Document:
         "recoveries": job.recoveries,
         "delay": seconds(job.delay),
         "error": None if job.error is None else failure_document(job.error),
+        "group": job.error.fingerprint(job.task) if job.error is not None and job.state == "dead" else None,
         "worker": job.worker,
         "is_cancelling": job.is_cancelling,
         "created_at": moment(job.created_at),
         "run_at": moment(job.run_at),
         "started_at": moment(job.started_at),
         "ended_at": moment(job.ended_at),
+        "parked_at": moment(job.parked_at),
     }
 
 

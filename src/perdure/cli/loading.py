@@ -29,7 +29,7 @@ def load_app(name: str, *, url: str | None = None) -> App:
     app = _named(module, attribute) if attribute else _only(module)
     if url is not None and app.settings.url != url:
         raise BadOption(
-            f"The app {name} keeps its jobs at {app.settings.url}, not at {url}.",
+            f"The app {name} names its own store, so --url does nothing.",
             f"Leave --url out, or let the app take {URL_VARIABLE}: App() without a URL.",
         )
     return app

@@ -136,7 +136,7 @@ def rough(duration: timedelta | None) -> str:
         return "-"
     seconds = duration.total_seconds()
     if seconds < 1:
-        return f"{seconds * 1000:.0f}ms" if seconds else "0s"
+        return f"{seconds * 1000:.0f}ms" if seconds >= 0.0005 else "0s"
     if seconds < 10:
         return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
     left = round(seconds)

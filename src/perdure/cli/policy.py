@@ -22,10 +22,9 @@ from perdure.model.retry import HIGHEST_LIMIT, Retry
 
 _LIST_COLUMNS = (
     Column("NAME"),
-    Column("FROM"),
     Column("LIMIT", is_number=True),
     Column("POLICY", is_flexible=True),
-    Column("WHAT IT IS FOR", is_flexible=True),
+    Column("WHAT IT DOES", is_flexible=True),
 )
 _WAIT_COLUMNS = (
     Column("AFTER FAILURE", is_number=True),
@@ -69,7 +68,6 @@ def ls(session: Session) -> None:
     rows = [
         [
             preset.name,
-            preset.origin,
             str(preset.policy.max_attempts),
             preset.policy.text,
             preset.description,
@@ -90,8 +88,11 @@ def show(session: Session, policy_text: str, limit: int) -> None:
     retry = Retry.parse(policy_text)
     found = forecast(retry)
     if session.is_json:
-        session.emit({"text": retry.text, "max_attempts": retry.max_attempts, **waits_document(found, limit)})
+        session.emit({"text": str(retry), "max_attempts": retry.max_attempts, **waits_document(found, limit)})
         return
+    preset = PRESETS.get(policy_text)
+    if preset is not None:
+        output.say(f"{preset.name}: {preset.description}")
     output.say(str(retry))
     output.say("")
     print_waits(found, limit)

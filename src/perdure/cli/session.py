@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from perdure.cli import output
 from perdure.errors import EngineUnreachable
@@ -73,8 +72,9 @@ def sqlite_path(url: str) -> Path | None:
     scheme, found, rest = url.partition("://")
     if not found or scheme.lower() != "sqlite":
         return None
-    path = unquote(rest.partition("?")[0]).removeprefix("/")
-    return None if path in ("", ":memory:") else Path(path)
+    path = rest.removeprefix("/")
+    is_file = rest.startswith("/") and path not in ("", ":memory:")
+    return Path(path) if is_file else None
 
 
 def _require_file(url: str) -> None:

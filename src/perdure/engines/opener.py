@@ -15,12 +15,17 @@ Opener = Callable[[str, Clock, bool | None, bool], Store]
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
 _EXAMPLES = (
-    "Examples: sqlite:///perdure.db (beside the program), sqlite:////var/lib/app/perdure.db, sqlite:// (in memory)."
+    "Examples: sqlite:///perdure.db (in the working directory), sqlite:////var/lib/app/perdure.db (an absolute path),"
+    " sqlite:// (in memory)."
 )
 
 
 def open_store(url: str, *, clock: Clock, auto_migrate: bool | None = None, is_inline: bool = False) -> Store:
-    """The open store of a URL; `auto_migrate` None leaves it to the engine, `is_inline` keeps all work in the calling thread."""
+    """The open store of a URL.
+
+    `auto_migrate` None leaves it to the engine: SQLite migrates itself. `is_inline` keeps all work in the calling
+    thread.
+    """
     # The URL itself never gets into an error: it may hold a password.
     parts = _SCHEME.fullmatch(url)
     if parts is None:

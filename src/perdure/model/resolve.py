@@ -1,4 +1,4 @@
-"""Which policy holds for a job: job over task over queue over app, the operator's cap over all, each with its origin."""
+"""Which policy holds for a job: job over task over queue over app, the operator's cap over all, each with an origin."""
 
 from __future__ import annotations
 

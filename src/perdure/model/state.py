@@ -10,7 +10,19 @@ State = Literal["waiting", "ready", "running", "succeeded", "dead", "cancelled"]
 Lane = Literal["fresh", "retry"]
 Delivery = Literal["at_least_once", "at_most_once"]
 Verb = Literal[
-    "enqueue", "promote", "fetch", "succeed", "fail", "snooze", "release", "park", "bury", "cancel", "retry", "replay", "discard"
+    "enqueue",
+    "promote",
+    "fetch",
+    "succeed",
+    "fail",
+    "snooze",
+    "release",
+    "park",
+    "bury",
+    "cancel",
+    "retry",
+    "replay",
+    "discard",
 ]
 
 STATES: tuple[State, ...] = get_args(State)

@@ -1,6 +1,6 @@
 """The child process that runs attempts one at a time: the far end of children.py.
 
-Started as `python -m perdure.runtime.child FD`, it reads calls from the socket FD, runs each and answers with its ending.
+Started with the number of a socket as its argument, it reads calls from it, runs each and answers with its ending.
 It ignores SIGINT and SIGTERM, because its worker decides when it stops; it dies at once when its worker does.
 """
 
@@ -57,10 +57,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending
 
 
-def main(descriptor: int) -> None:
+def main() -> None:
+    """Serve calls until the worker is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    channel = socket.socket(fileno=descriptor)
+    channel = socket.socket(fileno=int(sys.argv[1]))
     hello = msgspec.json.decode(_receive(channel), type=Hello)
     sys.path[:] = hello.path
     threading.Thread(target=_die_with_worker, args=(os.getppid(),), daemon=True).start()
@@ -147,7 +148,3 @@ def _die_with_worker(parent: int) -> None:
     while os.getppid() == parent:
         waiting.wait(0.2)
     os._exit(1)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

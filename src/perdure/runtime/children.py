@@ -81,8 +81,9 @@ class _Child:
     async def start(cls) -> _Child:
         ours, theirs = socket.socketpair()
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "perdure.runtime.child", str(theirs.fileno())],
+            # Starting takes a millisecond; asyncio's own processes would need a child watcher per loop.
+            process = subprocess.Popen(  # noqa: ASYNC220
+                [sys.executable, "-c", "from perdure.runtime.child import main; main()", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )

@@ -16,6 +16,7 @@ import msgspec
 from perdure.clock import Clock
 from perdure.errors import EngineError
 from perdure.model.event import AttemptEnded, CommitLost, Observer
+from perdure.model.failure import Failure
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import Outcome
 from perdure.runtime.trouble import Trouble
@@ -93,6 +94,16 @@ class Committer:
                 await self._write(batch)
 
     async def _write(self, batch: list[Finished]) -> None:
+        try:
+            accepted = await self._commit(batch)
+        except Exception:
+            # An outcome that cannot be written at all must cost neither its neighbours nor the worker.
+            accepted = [await self._commit_bare(finished) for finished in batch]
+        self._done(batch)
+        self._tell(batch, accepted)
+
+    async def _commit(self, batch: list[Finished]) -> list[bool]:
+        """Write a batch, however often the store has to be asked while the lease lasts."""
         # The worker's id may change while a commit is being retried, but a fence keeps the id of its claim.
         ended = [finished.ended(_worker_of(finished.job)) for finished in batch]
         while True:
@@ -101,14 +112,20 @@ class Committer:
             except EngineError as error:
                 pause = self._trouble.failed(error)
                 if not self._is_trusted():
-                    accepted = [False] * len(batch)
-                    break
+                    return [False] * len(batch)
                 await self._clock.sleep(pause)
                 continue
             self._trouble.succeeded()
-            break
-        self._done(batch)
-        self._tell(batch, accepted)
+            return accepted
+
+    async def _commit_bare(self, finished: Finished) -> bool:
+        """Write one outcome by itself; if that fails too, without the texts that came from the handler."""
+        try:
+            return (await self._commit([finished]))[0]
+        except Exception as error:
+            unstorable = Failure(type=type(error).__name__, message="what the handler left behind could not be stored")
+            bare = msgspec.structs.replace(finished.outcome, error=unstorable, result=None, note=None)
+            return (await self._commit([msgspec.structs.replace(finished, outcome=bare)]))[0]
 
     def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
         for finished, is_accepted in zip(batch, accepted, strict=True):

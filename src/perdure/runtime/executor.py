@@ -1,7 +1,7 @@
 """Runs attempts: takes jobs from the buffer into its slots, enters their handlers, and hands the outcomes on.
 
-A slot waits for a job in the buffer, runs it to its end, passes what `decide` says to the committer, and takes the next.
-It stops when it is cancelled while waiting. Nothing that a handler does ends a slot.
+A slot waits for a job in the buffer, runs it to its end, passes what `decide` says to the committer, and takes the
+next. It stops when it is cancelled while waiting. Nothing that a handler does ends a slot.
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ _TURN = 0.005
 """How long slots may run jobs that never wait before the rest of the worker gets its turn."""
 
 
+_DOUBT = 0.02
+"""How often a slot asks again whether the lease is trusted."""
+
+_SUSPECTS = 4
+"""How many suspects may be run in children at once: each costs a process."""
+
+
 class Executor:
     """The slots of one worker."""
 
@@ -41,6 +48,7 @@ class Executor:
         self._isolates = isolates
         self._threads = Threads()
         self._children = Children()
+        self._suspects = asyncio.Semaphore(_SUSPECTS)
         self._turn_began = 0.0
         self.busy = 0
         """How many slots are running an attempt."""
@@ -57,8 +65,10 @@ class Executor:
         loop = asyncio.get_running_loop()
         while True:
             holding = await buffer.get()
-            # [INV-7] No attempt starts under a lease that is not trusted any more, nor one that was broken off before.
-            if holding.interrupt == "lease" or not may_start():
+            # [INV-7] No attempt starts under a lease in doubt: either the next beat renews it, or it is lost.
+            while not may_start() and not holding.is_broken_off():
+                await asyncio.sleep(_DOUBT)
+            if holding.interrupt == "lease":
                 continue
             self.busy += 1
             try:
@@ -111,8 +121,11 @@ class Executor:
             return Undecodable(detail=clean(str(error), 500))
         token = running.set(describe(job, policy.limit, policy.timeout, self._clock.now()))
         try:
-            if self._is_apart(handler, job):
-                return await self._children.run(job, handler, policy.limit, policy.timeout)
+            if self._isolates and handler.reference is not None:
+                if handler.kind == "process":
+                    return await self._children.run(job, handler, policy.limit, policy.timeout)
+                if job.reason == "lost":
+                    return await self._run_suspect(job, handler, policy)
             if handler.is_async:
                 return await self._await(handler, job, positional, named, policy.timeout)
             return await self._thread(handler, job, positional, named, policy.timeout)
@@ -123,18 +136,20 @@ class Executor:
             assert slot is not None, "an attempt always runs in a slot's task"
             slot.uncancel()
             return _interrupted(holding, has_started=True)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt, not the worker
+        except (
+            BaseException
+        ) as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt, not the worker
             return handler.raised(error, job)
         finally:
             running.reset(token)
 
-    def _is_apart(self, handler: Handler, job: Job) -> bool:
-        """Whether the attempt runs in a child: the task asks for it, or its last attempt took a worker down with it.
+    async def _run_suspect(self, job: Job, handler: Handler, policy: Policy) -> Ending:
+        """Run a job whose last attempt was lost with its worker alone in a child: if it kills, it kills nobody else.
 
-        A job that was lost is a suspect. Alone in a child it can do no harm to others if it kills again.
+        [INV-8] A job that kills its worker takes no other job with it a second time.
         """
-        is_suspect = job.reason == "lost"
-        return self._isolates and handler.reference is not None and (handler.kind == "process" or is_suspect)
+        async with self._suspects:
+            return await self._children.run(job, handler, policy.limit, policy.timeout)
 
     async def _await(
         self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None

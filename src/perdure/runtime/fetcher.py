@@ -1,8 +1,8 @@
 """Claims jobs for the slots: as many as can be run soon, from each queue and lane its share.
 
-It waits for room, fetches a batch into the buffer, and when there was less than it asked for, waits for a hint or the next
-poll. How much it holds in advance follows the measured pace: about 200 ms of work, so that fast jobs stream and slow ones
-are never hoarded. It stops when told to, after the fetch in flight.
+It waits for room, fetches a batch into the buffer, and when there was less than it asked for, waits for a hint or the
+next poll. How much it holds in advance follows the measured pace: about 200 ms of work, so that fast jobs stream and
+slow ones are never hoarded. It stops when told to, after the fetch in flight.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from perdure.errors import EngineError, LeaseLost
 from perdure.model.fairness import START_CARRY
 from perdure.model.job import Job, WorkerId
 from perdure.runtime.handler import Registry
+from perdure.runtime.membership import Membership
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Want
@@ -97,8 +98,7 @@ class Fetcher:
         room: Callable[[], int],
         low: Callable[[], bool],
         deliver: Callable[[list[Job]], None],
-        lease_lost: Callable[[], None],
-        worker: Callable[[], WorkerId | None],
+        membership: Membership,
     ) -> None:
         self._claims = claims
         self._clock = clock
@@ -108,8 +108,7 @@ class Fetcher:
         self._room = room
         self._low = low
         self._deliver = deliver
-        self._lease_lost = lease_lost
-        self._worker = worker
+        self._membership = membership
         self._wake = asyncio.Event()
         self._freed = asyncio.Event()
         self._is_stopping = False
@@ -131,8 +130,8 @@ class Fetcher:
     async def run(self) -> None:
         while not self._is_stopping:
             room = self._room()
-            worker = self._worker()
-            if room <= 0 or worker is None or not self._low():
+            worker = self._membership.id
+            if room <= 0 or worker is None or not self._membership.is_trusted() or not self._low():
                 await self._pause_until(self._freed)
                 continue
             self._wake.clear()
@@ -140,7 +139,8 @@ class Fetcher:
             try:
                 jobs = await self._claims.fetch(worker, room)
             except LeaseLost:
-                self._lease_lost()
+                self._membership.lose()
+                await self._pause_until(self._freed)
                 continue
             except EngineError as error:
                 await self._clock.sleep(self._trouble.failed(error))

@@ -14,9 +14,7 @@ from perdure.runtime.trouble import Trouble
 class Loop:
     """Runs a step again and again; the step gives the seconds to wait before the next one."""
 
-    def __init__(
-        self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, trouble: Trouble
-    ) -> None:
+    def __init__(self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, trouble: Trouble) -> None:
         self._step = step
         self._clock = clock
         self._random = random

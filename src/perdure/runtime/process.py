@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 
 from perdure.errors import UsageError
+from perdure.runtime.membership import on_loop
 from perdure.runtime.supervisor import stop_with_supervisor
-from perdure.runtime.worker import Worker, on_loop
+from perdure.runtime.worker import Worker
 
 
 def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
@@ -39,7 +40,7 @@ async def _run(make_worker: Callable[[], Worker]) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed, else asyncio's own loop."""
     try:
-        import uvloop  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+        import uvloop  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop

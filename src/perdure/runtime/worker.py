@@ -1,15 +1,13 @@
 """One worker: puts the running parts together, keeps them going, and stops them in the right order.
 
-`run()` registers, starts the parts and waits. The first `stop()` ends fetching, gives back what was not begun, lets running
-attempts finish within the grace period and gives back the rest; the second gives everything back at once. When it returns,
-no job is left running under this worker.
+`run()` registers, starts the parts and waits. The first `stop()` ends fetching, gives back what was not begun, lets
+running attempts finish within the grace period and gives back the rest; the second gives everything back at once. When
+it returns, no job is left running under this worker.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from random import Random
@@ -18,10 +16,9 @@ from typing import Any
 import msgspec
 
 from perdure.clock import Clock
-from perdure.errors import EngineError, LeaseLost
 from perdure.model.decide import decide
-from perdure.model.event import LeaseExpired, Observer, WorkerStarted, WorkerStopped
-from perdure.model.job import Job, JobId, WorkerId
+from perdure.model.event import Observer, WorkerStopped
+from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer, Finished
@@ -29,16 +26,17 @@ from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held, Holding
-from perdure.runtime.keeper import Keeper, Lease
 from perdure.runtime.loop import Loop
+from perdure.runtime.membership import Membership, on_loop
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
-from perdure.store.workers import Beat
 
 _MOST_UNCOMMITTED = 4000
+_STUBBORN = 2.0
+"""How many seconds a handler that was broken off gets to notice it."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,28 +73,35 @@ class Worker:
         self._clock = clock
         self._random = random
         self._observer = observer
-        self._new_id = new_id
         self._held = Held()
         self._buffer: asyncio.Queue[Holding] = asyncio.Queue()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch)
         self._executor = Executor(registry=registry, clock=clock, random=random)
-        self._id: WorkerId | None = None
-        self._lease: Lease | None = None
-        self._keeper: Keeper | None = None
-        self._strangers: set[tuple[JobId, int]] = set()
-        self._is_lease_lost = asyncio.Event()
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
         self._released = 0
-        self._loops: list[Loop] = []
+        self._hinted: list[Loop] = []
         self._is_waking = False
-        poll = plan.poll.total_seconds()
+        self._membership = Membership(
+            store=store,
+            clock=clock,
+            observer=observer,
+            trouble=self._trouble("keeper"),
+            new_id=new_id,
+            queues=plan.queues,
+            concurrency=plan.concurrency,
+            version=plan.version,
+            lease=plan.lease,
+            held=self._held,
+            give_back=self._take_back,
+            drop_everything=self._drop_everything,
+        )
         self._committer = Committer(
             store=store,
             clock=clock,
             observer=observer,
             trouble=self._trouble("committer"),
-            is_trusted=self._is_trusted,
+            is_trusted=self._membership.is_trusted,
             done=self._committed,
         )
         self._fetcher = Fetcher(
@@ -104,12 +109,11 @@ class Worker:
             clock=clock,
             random=random,
             trouble=self._trouble("fetcher"),
-            poll=poll,
+            poll=plan.poll.total_seconds(),
             room=self._room,
             low=self._is_low,
             deliver=self._deliver,
-            lease_lost=self._is_lease_lost.set,
-            worker=lambda: self._id if self._is_trusted() else None,
+            membership=self._membership,
         )
 
     def stop(self) -> None:
@@ -121,25 +125,27 @@ class Worker:
     async def run(self) -> None:
         """Work until stopped."""
         loop = asyncio.get_running_loop()
-        await self._register()
+        await self._membership.join()
         unsubscribe = self._store.wakeups.subscribe(lambda: self._hint(loop))
         committing = asyncio.create_task(self._committer.run())
         fetching = asyncio.create_task(self._fetcher.run())
         others = [asyncio.create_task(work) for work in self._background()]
         slots = [
-            asyncio.create_task(self._executor.serve(self._buffer, self._hand_on, self._is_trusted))
+            asyncio.create_task(self._executor.serve(self._buffer, self._hand_on, self._membership.is_trusted))
             for _ in range(self._plan.concurrency)
         ]
         try:
             await self._until_stopped([committing, fetching, *others, *slots])
         finally:
-            await self._wind_down(fetching, slots)
+            await self._wind_down(fetching)
             self._committer.close()
             await committing
             unsubscribe()
             await _end([*others, *slots])
             self._executor.close()
-            await self._leave()
+            worker = self._membership.id
+            await self._membership.leave()
+            self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         """Promoter, canceller, reaper and pruner, each in its own rhythm, and the watch over the lease."""
@@ -153,12 +159,11 @@ class Worker:
             every=min(self._plan.lease.total_seconds() / 3, 5.0),
         )
         promoter = Promoter(store=store, clock=clock, poll=poll)
-        canceller = Canceller(store=store, held=self._held, worker=lambda: self._id, poll=poll)
+        canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
         pruner = Pruner(store=store, retention=self._plan.retention)
-        hinted = [self._loop("promoter", promoter.step), self._loop("canceller", canceller.step)]
+        self._hinted = [self._loop("promoter", promoter.step), self._loop("canceller", canceller.step)]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
-        self._loops = hinted
-        return [loop.run() for loop in [*hinted, *unhinted]] + [self._watch_lease()]
+        return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
@@ -176,68 +181,6 @@ class Worker:
         for task in done:
             if task is not stopping:
                 task.result()
-
-    async def _register(self) -> None:
-        """Register under a new id and start to keep its lease."""
-        loop = asyncio.get_running_loop()
-        worker = self._new_id()
-        since = self._clock.monotonic()
-        await self._store.register(
-            worker,
-            host=platform.node()[:100],
-            pid=os.getpid(),
-            queues=self._plan.queues,
-            concurrency=self._plan.concurrency,
-            version=self._plan.version,
-            lease=self._plan.lease,
-        )
-        lease = Lease(length=self._plan.lease, clock=self._clock, since=since)
-        self._is_lease_lost.clear()
-        self._strangers.clear()
-        self._id, self._lease = worker, lease
-        self._keeper = Keeper(
-            store=self._store,
-            clock=self._clock,
-            worker=worker,
-            length=self._plan.lease,
-            lease=lease,
-            heard=lambda beat: on_loop(loop, lambda: self._compare(worker, beat)),
-            lost=lambda: on_loop(loop, self._is_lease_lost.set),
-        )
-        self._keeper.start()
-        self._observer.tell(
-            WorkerStarted(worker=worker, queues=self._plan.queues, concurrency=self._plan.concurrency)
-        )
-
-    async def _watch_lease(self) -> None:
-        """When the lease is lost: drop everything, since others may run it by now, and begin anew under a new id."""
-        trouble = self._trouble("keeper")
-        while True:
-            await self._is_lease_lost.wait()
-            if self._lease is not None and self._keeper is not None:
-                self._lease.end()
-                self._keeper.stop()
-                self._observer.tell(LeaseExpired(worker=str(self._id), held=len(self._held)))
-                self._id = None
-                self._drop_everything()
-            try:
-                await self._register()
-            except EngineError as error:
-                await self._clock.sleep(trouble.failed(error))
-                continue
-            trouble.succeeded()
-            self._fetcher.freed()
-
-    def _drop_everything(self) -> None:
-        for holding in self._held.all():
-            holding.break_off("lease")
-            self._held.remove(holding.job)
-        self._committer.forget()
-        while not self._buffer.empty():
-            self._buffer.get_nowait()
-
-    def _is_trusted(self) -> bool:
-        return self._lease is not None and self._lease.is_trusted()
 
     def _room(self) -> int:
         """How many more jobs may be claimed: slots and measured advance, less what is held and not yet run."""
@@ -274,93 +217,57 @@ class Worker:
     def _wake(self) -> None:
         self._is_waking = False
         self._fetcher.wake()
-        for loop in self._loops:
+        for loop in self._hinted:
             loop.wake()
 
-    def _compare(self, worker: WorkerId, beat: Beat) -> None:
-        """Give back jobs that the store counts as this worker's but that it does not hold: replies got lost.
-
-        A fetch may be under way, so a job is a stranger only when two beats in a row brought it.
-        """
-        if worker != self._id:
-            return
-        unknown = {fence for fence in beat.held if fence not in self._held}
-        again = unknown & self._strangers
-        self._strangers = unknown - again
-        if again:
-            asyncio.get_running_loop().create_task(self._give_back_strangers(sorted(again)))
-
-    async def _give_back_strangers(self, fences: list[tuple[JobId, int]]) -> None:
-        try:
-            jobs = await self._store.get([job_id for job_id, _ in fences])
-        except EngineError:
-            return  # the next two beats will find them again
-        for (_, attempt), job in zip(fences, jobs, strict=True):
-            if job is not None and job.attempt == attempt and job.worker == self._id and job.fence not in self._held:
-                self._held.add(job)
-                self._committer.put(self._give_back(job))
-
-    def _give_back(self, job: Job, *, has_started: bool = False) -> Finished:
+    def _take_back(self, job: Job, *, has_started: bool = False) -> None:
+        """Put a job back in line through the committer."""
         policy = self._registry.policy(job)
         now = self._clock.now()
+        outcome = decide(job, ShutDown(has_started=has_started), policy, now, self._random)
         self._released += 1
-        return Finished(
-            job=job,
-            outcome=decide(job, ShutDown(has_started=has_started), policy, now, self._random),
-            limit=policy.limit,
-            started_at=now,
-            ended_at=now,
+        self._held.add(job)
+        self._committer.put(
+            Finished(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
         )
 
-    async def _wind_down(self, fetching: asyncio.Task[None], slots: Sequence[asyncio.Task[None]]) -> None:
+    def _drop_everything(self) -> None:
+        for holding in self._held.all():
+            holding.break_off("lease")
+            self._held.remove(holding.job)
+        self._committer.forget()
+        while not self._buffer.empty():
+            self._buffer.get_nowait()
+        self._fetcher.freed()
+
+    async def _wind_down(self, fetching: asyncio.Task[None]) -> None:
         """Stop fetching, give back what waits in the buffer, and let the running attempts finish within the grace."""
         self._fetcher.stop()
         await asyncio.wait([fetching])
         while not self._buffer.empty():
             holding = self._buffer.get_nowait()
-            if holding.interrupt is None:
-                self._committer.put(self._give_back(holding.job))
+            if not holding.is_broken_off():
+                self._take_back(holding.job)
         hurry = asyncio.create_task(self._stopping_now.wait())
-        idle = asyncio.create_task(self._until_idle(slots))
-        await asyncio.wait(
-            [hurry, idle], timeout=self._plan.grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED
-        )
+        idle = asyncio.create_task(self._until_idle())
+        grace = self._plan.grace.total_seconds()
+        await asyncio.wait([hurry, idle], timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         for holding in self._held.all():
             if holding.break_off("shutdown"):
                 self._released += 1
-        await asyncio.wait([idle], timeout=2.0)
+        await asyncio.wait([idle], timeout=_STUBBORN)
         for holding in self._held.all():
             if holding.runner is not None:
-                # Its handler swallows the cancellation; the process is about to end, and the job goes back all the same.
-                self._committer.put(self._give_back(holding.job, has_started=True))
+                # Its handler swallows the cancellation; the process is about to end, so the job goes back all the same.
+                self._take_back(holding.job, has_started=True)
         await _end([hurry, idle])
 
-    async def _until_idle(self, slots: Sequence[asyncio.Task[None]]) -> None:
-        while self._executor.busy and not all(slot.done() for slot in slots):
+    async def _until_idle(self) -> None:
+        while self._executor.busy:
             await asyncio.sleep(0.005)
-
-    async def _leave(self) -> None:
-        if self._keeper is not None:
-            self._keeper.stop()
-        if self._id is not None:
-            try:
-                await self._store.deregister(self._id)
-            except (EngineError, LeaseLost):
-                pass  # the lease will run out by itself
-            self._observer.tell(WorkerStopped(worker=self._id, released=self._released))
-        if self._keeper is not None:
-            await asyncio.to_thread(self._keeper.join)
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks, timeout=5)
-
-
-def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Make a call on a loop, from any thread."""
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:
-        pass  # the loop is closed: the worker is gone already

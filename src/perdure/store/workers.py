@@ -37,7 +37,15 @@ class WorkerStore(Protocol):
     """The verbs of workers."""
 
     def register(
-        self, worker: WorkerId, *, host: str, pid: int, queues: tuple[str, ...], concurrency: int, version: str, lease: timedelta
+        self,
+        worker: WorkerId,
+        *,
+        host: str,
+        pid: int,
+        queues: tuple[str, ...],
+        concurrency: int,
+        version: str,
+        lease: timedelta,
     ) -> Reply[None]:
         """Count a new worker among the living for the length of a lease."""
         ...

@@ -33,7 +33,7 @@ def _warnings(path: str | None) -> tuple[str, ...]:
     if sqlite3.sqlite_version_info < _RESET_FIXED:
         return (
             f"SQLite {sqlite3.sqlite_version} is older than 3.51.3 and can damage its write-ahead log when several"
-            " processes checkpoint; Perdure works in its safe mode (one checkpointer at a time), but connections of your"
-            " own to the same file should set PRAGMA wal_autocheckpoint = 0.",
+            " processes checkpoint; Perdure works in its safe mode (one checkpointer at a time), but connections of"
+            " your own to the same file should set PRAGMA wal_autocheckpoint = 0.",
         )
     return ()

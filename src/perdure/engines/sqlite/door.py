@@ -20,7 +20,7 @@ class Door:
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
-        """Keep `close()` out for a moment; raises EngineError when the store is closed or belongs to a parent process."""
+        """Keep `close()` out for a moment; raises EngineError when the store is closed or a parent process's."""
         # Looked at before the lock is touched: a forked child may have inherited it in the locked state.
         if os.getpid() != self._pid:
             raise EngineError(

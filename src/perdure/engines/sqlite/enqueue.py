@@ -32,8 +32,9 @@ def enqueue_within(connection: object, path: str | None, now: int, jobs: Sequenc
     the first INSERT, unless the connection is in autocommit mode; then each job is durable at once.
     """
     if not isinstance(connection, sqlite3.Connection):
+        kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise Unsupported(
-            f"The SQLite engine cannot enqueue through a {type(connection).__module__}.{type(connection).__qualname__}.",
+            f"The SQLite engine cannot enqueue through a {kind}.",
             "Give a sqlite3.Connection that is open on the store's file.",
         )
     cursor = connection.cursor()

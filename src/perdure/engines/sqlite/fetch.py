@@ -80,7 +80,7 @@ def _retries_allowed(connection: sqlite3.Connection, want: Want, room: int) -> i
     if want.max_retries_running is None:
         return room
     (running,) = connection.execute(statement("fetch_retrying"), {"queue": want.queue}).fetchone()
-    return max(0, want.max_retries_running - running)
+    return max(0, want.max_retries_running - int(running))
 
 
 def _rank(job: Job) -> tuple[int, object, str]:

@@ -1,7 +1,7 @@
-"""A JobFilter as the parameters of the statements that take one, and the variant of the statement that finds them fast.
+"""A JobFilter as parameters of the statements that take one, and the variant of the statement that is fast.
 
-SQLite uses a partial index only where the statement names the state itself; so each statement with a filter comes in one
-variant per state, one for ids and one for all jobs.
+SQLite uses a partial index only where the statement names the state itself; so each statement with a filter comes in
+one variant per state, one for ids and one for all jobs.
 """
 
 from __future__ import annotations

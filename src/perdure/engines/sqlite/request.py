@@ -1,7 +1,7 @@
 """A verb on its way to a thread of the engine and back: what to do, who waits for it, and what came of it.
 
-A request is a function of (connection, now) that may be run again after a roll-back. Who waits is a thread, blocked on a
-lock, or an event loop's future; the answers of a batch reach each loop in one call.
+A request is a function of (connection, now) that may be run again after a roll-back. Who waits is a thread, blocked
+on a lock, or an event loop's future; the answers of a batch reach each loop in one call.
 """
 
 from __future__ import annotations

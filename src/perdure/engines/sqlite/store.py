@@ -89,8 +89,10 @@ class SqliteStore:
             raise to_perdure_error(error, self._path or ":memory:") from error
 
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
-        given = {"worker": worker, "wants": wants, "limit": limit}
-        return self._write(functools.partial(fetch.fetch, **given), peek=functools.partial(fetch.peek, **given))
+        return self._write(
+            functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit),
+            peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit),
+        )
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         goes_on = any(one.outcome.state in ENQUEUED for one in ended)

@@ -1,9 +1,9 @@
-"""Hints that something may be ready: at once after commits of this process, and by watching the file for those of others.
+"""Hints that something may be ready: at once after commits of this process, by watching the file for others'.
 
 Hints of this process are given by the thread that committed; those that come too close upon another are left to
-the watcher. The watcher is a thread that starts with the first subscriber: every few milliseconds it asks SQLite whether
-the file has changed, less often when nothing has happened lately, and if so whether there is anything to do. It stops
-with `close()`.
+the watcher. The watcher is a thread that starts with the first subscriber: every few milliseconds it asks SQLite
+whether the file has changed, less often when nothing has happened lately, and if so whether there is anything to do.
+It stops with `close()`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It waits for requests, takes all that have queued up, runs them in one transaction with one fsync, and answers them
 together: group commit without timers, for what arrives while a commit is in flight is the next batch. If one request
-of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. `close()` lets it
-finish what was asked before.
+of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. `close()`
+lets it finish what was asked before.
 """
 
 from __future__ import annotations

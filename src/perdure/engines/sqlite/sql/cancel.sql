@@ -11,5 +11,5 @@ SET
     state = CASE WHEN state = 'running' THEN 'running' ELSE 'cancelled' END
 WHERE
     id = :id
-    AND state IN ('waiting', 'ready', 'running')
+    AND ended_at IS NULL
 RETURNING state

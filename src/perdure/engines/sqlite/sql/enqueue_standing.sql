@@ -13,5 +13,5 @@ WHERE
     task = :task
     AND unique_key = :unique_key
     AND unique_key IS NOT NULL
-    AND state IN ('waiting', 'ready', 'running')
+    AND ended_at IS NULL
 LIMIT 1

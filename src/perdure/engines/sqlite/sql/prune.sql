@@ -8,7 +8,7 @@ WHERE rowid IN (
     SELECT rowid
     FROM perdure_jobs
     WHERE
-        state IN ('succeeded', 'cancelled')
+        (state = 'succeeded' OR state = 'cancelled')
         AND ended_at <= :ended_before
     ORDER BY ended_at
     LIMIT :limit

@@ -1,5 +1,6 @@
 -- Version 1: jobs, their attempts, workers and queues.
 -- All names begin with perdure_, so that the file can be shared with an application's own tables.
+-- Sets are spelled with = and OR: SQLite builds a table for each IN of more than two values, in every statement.
 -- Times are microseconds since 1970 in UTC, durations are microseconds, texts of JSON are opaque.
 
 CREATE TABLE perdure_schema (
@@ -11,14 +12,14 @@ CREATE TABLE perdure_jobs (
     id TEXT NOT NULL PRIMARY KEY,
     task TEXT NOT NULL,
     queue TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'ready', 'running', 'succeeded', 'dead', 'cancelled')),
-    lane TEXT NOT NULL CHECK (lane IN ('fresh', 'retry')),
+    state TEXT NOT NULL,
+    lane TEXT NOT NULL CHECK (lane = 'fresh' OR lane = 'retry'),
     priority INTEGER NOT NULL CHECK (priority BETWEEN -100 AND 100),
     run_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0),
     failures INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
     recoveries INTEGER NOT NULL DEFAULT 0 CHECK (recoveries >= 0),
-    delivery TEXT NOT NULL CHECK (delivery IN ('at_least_once', 'at_most_once')),
+    delivery TEXT NOT NULL CHECK (delivery = 'at_least_once' OR delivery = 'at_most_once'),
     created_at INTEGER NOT NULL,
     origin TEXT,
     unique_key TEXT,
@@ -32,14 +33,19 @@ CREATE TABLE perdure_jobs (
     started_at INTEGER,
     attempt_ended_at INTEGER,
     ended_at INTEGER,
-    is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling IN (0, 1)),
+    is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling = 0 OR is_cancelling = 1),
     args BLOB NOT NULL,
     error TEXT,
     result BLOB,
     CHECK ((state = 'running') = (worker IS NOT NULL)),
-    CHECK ((state IN ('succeeded', 'dead', 'cancelled')) = (ended_at IS NOT NULL)),
+    CHECK (
+        CASE
+            WHEN ended_at IS NULL THEN state = 'waiting' OR state = 'ready' OR state = 'running'
+            ELSE state = 'succeeded' OR state = 'dead' OR state = 'cancelled'
+        END
+    ),
     CHECK (state = 'running' OR is_cancelling = 0),
-    CHECK ((state = 'dead') <= (fingerprint IS NOT NULL))
+    CHECK (state <> 'dead' OR fingerprint IS NOT NULL)
 );
 
 CREATE INDEX perdure_jobs_ready ON perdure_jobs (queue, lane, priority DESC, run_at, id) WHERE state = 'ready';
@@ -54,16 +60,18 @@ CREATE INDEX perdure_jobs_cancelling ON perdure_jobs (worker) WHERE is_cancellin
 
 CREATE INDEX perdure_jobs_dead ON perdure_jobs (id) WHERE state = 'dead';
 
-CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state IN ('succeeded', 'cancelled');
+CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state = 'succeeded' OR state = 'cancelled';
 
 CREATE UNIQUE INDEX perdure_jobs_unique ON perdure_jobs (task, unique_key)
-WHERE unique_key IS NOT NULL AND state IN ('waiting', 'ready', 'running');
+WHERE unique_key IS NOT NULL AND ended_at IS NULL;
 
 CREATE TABLE perdure_attempts (
     job_id TEXT NOT NULL,
     attempt INTEGER NOT NULL CHECK (attempt > 0),
-    outcome TEXT NOT NULL
-        CHECK (outcome IN ('failed', 'timeout', 'lost', 'snoozed', 'released', 'parked', 'cancelled')),
+    outcome TEXT NOT NULL CHECK (
+        outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'snoozed'
+        OR outcome = 'released' OR outcome = 'parked' OR outcome = 'cancelled'
+    ),
     reason TEXT,
     error TEXT,
     worker TEXT NOT NULL,

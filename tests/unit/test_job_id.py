@@ -1,0 +1,85 @@
+"""Job ids: UUIDs of version 7 that sort by the time they were made, whatever the clock does."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.model.job import format_id, make_id
+
+NOW = datetime(2030, 1, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+NOISE = st.integers(0, 2**62 - 1)
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - drawn in UTC
+
+
+@given(MOMENTS, NOISE)
+def test_an_id_is_a_uuid_of_version_7(moment: datetime, noise: int) -> None:
+    text = format_id(make_id(moment, noise, 0))
+    value = uuid.UUID(text)
+    assert str(value) == text
+    assert value.version == 7
+    assert value.variant == uuid.RFC_4122
+
+
+@given(MOMENTS, NOISE)
+def test_an_id_carries_its_time(moment: datetime, noise: int) -> None:
+    value = uuid.UUID(format_id(make_id(moment, noise, 0))).int
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    assert value >> 80 == since // timedelta(milliseconds=1)
+
+
+@given(MOMENTS, MOMENTS, NOISE, NOISE)
+def test_ids_sort_by_time(one: datetime, other: datetime, first: int, second: int) -> None:
+    if abs(one - other) < timedelta(microseconds=1):
+        return
+    made = format_id(make_id(one, first, 0)), format_id(make_id(other, second, 0))
+    assert (made[0] < made[1]) == (one < other)
+
+
+@given(MOMENTS, st.lists(st.tuples(st.integers(-(10**9), 10**9), NOISE), max_size=50))
+def test_ids_only_grow_whatever_the_clock_does(start: datetime, steps: list[tuple[int, int]]) -> None:
+    last, texts = 0, []
+    for step, noise in steps:
+        last = make_id(start + timedelta(microseconds=step), noise, last)
+        texts.append(format_id(last))
+    assert texts == sorted(set(texts))
+
+
+def test_ids_of_one_moment_differ_and_keep_their_order() -> None:
+    last, texts = 0, []
+    random = Random(1)
+    for _ in range(10_000):
+        last = make_id(NOW, random.getrandbits(62), last)
+        texts.append(format_id(last))
+    assert texts == sorted(set(texts))
+    assert all(uuid.UUID(text).version == 7 for text in texts[::100])
+
+
+def test_counting_up_carries_from_noise_into_time() -> None:
+    last = make_id(NOW, 2**62 - 1, 0)
+    following = make_id(NOW, 0, last)
+    assert following == last + 1
+    assert format_id(last) < format_id(following)
+    assert uuid.UUID(format_id(following)).version == 7
+
+
+def test_a_clock_before_1970_still_gives_valid_ids() -> None:
+    body = make_id(datetime(1960, 1, 1, tzinfo=UTC), 5, 0)
+    assert body > 0
+    assert uuid.UUID(format_id(body)).version == 7
+
+
+def test_ids_made_apart_do_not_meet() -> None:
+    random = Random(2)
+    ids = {make_id(NOW, random.getrandbits(62), 0) for _ in range(10_000)}
+    assert len(ids) == 10_000
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(TypeError):
+        make_id(datetime(2030, 1, 1), 0, 0)  # noqa: DTZ001 - the point of the test
