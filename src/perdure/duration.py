@@ -24,9 +24,7 @@ _UNITS = {
     "w": timedelta(weeks=1),
 }
 _MICRO_SIGNS = "µμ"  # the sign and the Greek letter look alike, and both are typed
-_PART = re.compile(
-    rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?\s*(us|[{_MICRO_SIGNS}]s|ms|s|m|h|d|w)\s*", re.ASCII
-)
+_PART = re.compile(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?\s*(us|[{_MICRO_SIGNS}]s|ms|s|m|h|d|w)\s*", re.ASCII)
 _BARE = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", re.ASCII)
 _LONGEST_TEXT = 200
 _HINT = 'Write it like "500ms", "30s", "5m", "1h30m" or "7d", or give seconds as a number.'

@@ -128,7 +128,7 @@ class SchemaTooOld(EngineError):
     """The store needs `perdure db migrate`."""
 
 
-class Signal(Exception):  # noqa: N818 - a signal steers the job; it reports no fault
+class Signal(Exception):
     """What a handler raises to say how its job goes on."""
 
 

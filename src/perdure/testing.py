@@ -46,6 +46,7 @@ class Harness:
         self._worker_id = Ids(self.clock, self._random).worker()
         self._runner: asyncio.Runner | None = None
         self._claims: dict[tuple[str, ...], Claims] = {}
+        self._lease_until: datetime | None = None
 
     def __enter__(self) -> Harness:
         if self._before is not None:
@@ -132,17 +133,37 @@ class Harness:
             raise errors[0]
         return answers[0]
 
+    async def _register(self) -> None:
+        """Count the harness's worker among the living, under a new id whenever its lease is about to run out."""
+        if self._lease_until is not None and self.clock.now() < self._lease_until:
+            return
+        if self._lease_until is not None:
+            await self.store.deregister(self._worker_id)
+            self._worker_id = self._app.surroundings.ids.worker()
+        self._lease_until = self.clock.now() + _LEASE / 2
+        await self.store.register(
+            self._worker_id,
+            host="testing",
+            pid=0,
+            queues=(),
+            concurrency=1,
+            version="testing",
+            lease=_LEASE,
+        )
+
     async def _advance(self, until: datetime) -> int:
         count = await self._drain()
-        while True:
-            promoted = await self.store.promote(0)
-            due = promoted.next_run_at
-            if due is None or due > until:
-                break
+        while (due := await self._next_moment()) is not None and due <= until:
             self.clock.advance_to(due)
             count += await self._drain()
         self.clock.advance_to(until)
         return count + await self._drain()
+
+    async def _next_moment(self) -> datetime | None:
+        """When something happens next: a waiting job is due, or the lease of a worker that vanished runs out."""
+        promoted = await self.store.promote(0)
+        leases = [worker.lease_until for worker in await self.store.workers() if worker.id != self._worker_id]
+        return min((moment for moment in [promoted.next_run_at, *leases] if moment is not None), default=None)
 
     async def _drain(self) -> int:
         store, app = self.store, self._app
@@ -166,15 +187,7 @@ class Harness:
 
     async def _fetch(self, queues: tuple[str, ...]) -> list[Job]:
         """One job at a time, in the order in which a single slot would take them."""
-        await self.store.register(
-            self._worker_id,
-            host="testing",
-            pid=0,
-            queues=queues,
-            concurrency=1,
-            version="testing",
-            lease=_LEASE,
-        )
+        await self._register()
         claims = self._claims.get(queues)
         if claims is None:
             claims = self._claims[queues] = Claims(store=self.store, registry=self._app, queues=queues)

@@ -6,11 +6,11 @@ import inspect
 from datetime import timedelta
 
 import pytest
+from tests.admin.scene import Scene
 
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.errors import BadOption, JobNotFound, Refused, WrongState
-from tests.admin.scene import Scene
 
 NOBODY = "01890a5d-ac96-774b-bcce-b302099a8057"
 

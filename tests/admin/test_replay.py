@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
+from tests.admin.scene import Scene
 
 from perdure.admin import operate, replay
 from perdure.admin.selection import select_dead
 from perdure.admin.steps import Stepped
 from perdure.client_sync import Client
 from perdure.errors import BadOption, WrongState
-from tests.admin.scene import Scene
 
 
 @pytest.fixture
@@ -83,9 +84,7 @@ def test_a_rate_spaces_the_jobs(scene: Scene, client: Client) -> None:
     ids = [scene.dead() for _ in range(3)]
     client.replay(state="dead", rate="2/s")
     times = [client.get(job_id).run_at for job_id in ids]
-    assert [later - sooner for sooner, later in zip(times, times[1:], strict=False)] == [
-        timedelta(milliseconds=500)
-    ] * 2
+    assert [later - sooner for sooner, later in pairwise(times)] == [timedelta(milliseconds=500)] * 2
 
 
 def test_a_rate_spaces_the_jobs_beyond_one_chunk(scene: Scene, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

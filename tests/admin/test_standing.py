@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.admin.standing import standing
-from perdure.model.job import JobId
 from tests.admin.scene import Scene
+
+from perdure.admin.standing import standing
+from perdure.client_sync import Client
+from perdure.model.job import JobId
 
 
 def say(scene: Scene, job_id: str) -> str:
@@ -59,8 +61,5 @@ def test_ended_jobs_say_how_they_ended(scene: Scene) -> None:
     assert "gave up" in say(scene, scene.dead(reason="unrecoverable"))
     assert "succeeded" in say(scene, scene.succeeded())
     discarded = scene.dead("gone")
-    scene.store.cancel([], "cancelled")
-    from perdure.client_sync import Client
-
     Client(scene.store).discard(discarded)
     assert "discarded" in say(scene, discarded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import sys
 import traceback
@@ -20,11 +20,7 @@ def load_app(name: str, *, url: str | None = None) -> App:
     if url is not None:
         # The app reads its URL when it is built, which is while its module is imported.
         os.environ[URL_VARIABLE] = url
-    module_name, _, attribute = name.partition(":")
-    if not module_name or module_name.endswith(".py") or "/" in module_name:
-        raise BadOption(f"{name!r} does not name an app.", _FORM)
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    module_name, attribute = _read_name(name)
     module = _import(module_name)
     app = _named(module, attribute) if attribute else _only(module)
     if url is not None and app.settings.url != url:
@@ -35,15 +31,34 @@ def load_app(name: str, *, url: str | None = None) -> App:
     return app
 
 
+def check_module(name: str) -> None:
+    """Raise when the module of `name` is not there; imports nothing."""
+    module_name, _ = _read_name(name)
+    package = module_name.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise _missing(package)
+
+
+def _read_name(name: str) -> tuple[str, str]:
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py"):
+        raise BadOption(f"{name!r} does not name an app.", _FORM)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return module, attribute
+
+
+def _missing(module: str) -> BadOption:
+    hint = f"Run the command in the directory that holds it, or install it. {_FORM}"
+    return BadOption(f"There is no module {module!r}.", hint)
+
+
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise BadOption(
-                f"There is no module {error.name!r}.",
-                f"Run the command in the directory that holds it, or install it. {_FORM}",
-            ) from None
+            raise _missing(error.name) from None
         raise _broken(name, error) from None
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from None

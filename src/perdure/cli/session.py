@@ -31,6 +31,11 @@ class Session:
         """Whether the user named an app, so that its tasks are known."""
         return self._app is not None
 
+    @property
+    def arguments(self) -> list[str]:
+        """The same options as arguments of another command."""
+        return [*([] if self._url is None else ["--url", self._url]), *(["--json"] if self.is_json else [])]
+
     def named(self, app: str) -> Session:
         """The same run with this app."""
         return Session(url=self._url, is_json=self.is_json, app=app)

@@ -1,48 +1,81 @@
-"""`perdure worker`: run jobs."""
+"""`perdure worker`: run jobs, in this process or in several that are watched over."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from datetime import timedelta
 from typing import Any
 
 import click
 
+from perdure.cli import faults, output
 from perdure.cli.options import read_duration, store_options
 from perdure.cli.session import APP_VARIABLE, Session
+from perdure.duration import format_duration
 from perdure.errors import BadOption
 
 
 @click.command()
-@click.argument("app", metavar="MODULE:APP", envvar=APP_VARIABLE)
+@click.argument("app_name", metavar="MODULE:APP", envvar=APP_VARIABLE)
 @click.option("--queues", "-q", metavar="A,B", help="The queues to serve, first ones first.")
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once per process.")
-@click.option("--processes", "-p", type=click.IntRange(min=1), metavar="N", help="Worker processes; 1 if not given.")
+@click.option(
+    "--processes", "-p", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes."
+)
 @click.option("--grace", callback=read_duration, metavar="DURATION", help="How long attempts may finish on a stop.")
 @click.option("--lease", callback=read_duration, metavar="DURATION", help="How long a silent worker keeps its jobs.")
 @store_options
 def worker(
     session: Session,
-    app: str,
+    app_name: str,
     queues: str | None,
     concurrency: int | None,
-    processes: int | None,
+    processes: int,
     grace: timedelta | None,
     lease: timedelta | None,
 ) -> int:
     """Run the jobs of an app until stopped.
 
-    The first interrupt (Ctrl-C, SIGTERM) stops fetching and lets running attempts finish within the grace time.
+    The first interrupt (Ctrl-C, SIGTERM) stops fetching and lets running attempts finish within the grace time; the
+    second stops at once.
     """
     given: dict[str, Any] = {
         "queues": _read_queues(queues),
         "concurrency": concurrency,
-        "processes": processes,
         "grace": grace,
         "lease": lease,
     }
-    with session.named(app).app(may_create=True) as loaded:
-        loaded.run_worker(**{name: value for name, value in given.items() if value is not None})
-    return 0
+    given = {name: value for name, value in given.items() if value is not None}
+    if processes > 1:
+        return _supervise(session, app_name, processes, given)
+    with session.named(app_name).app(may_create=True) as loaded:
+        _show_log(loaded.settings.log)
+        loaded.run_worker(**given)
+    return faults.OK
+
+
+def _supervise(session: Session, app: str, processes: int, given: dict[str, Any]) -> int:
+    """Run several copies of this command, each with one process."""
+    from perdure.cli.loading import check_module  # here, so that help does not wait for it
+    from perdure.clock import SystemClock
+    from perdure.runtime.supervisor import Supervisor
+
+    # A misspelt module is told once, here, and not by every process.
+    check_module(app)
+    command = [sys.executable, "-m", "perdure", "worker", app, *session.arguments]
+    for name, value in given.items():
+        text = format_duration(value) if isinstance(value, timedelta) else value
+        command += [f"--{name}", ",".join(text) if isinstance(text, list) else str(text)]
+    return Supervisor(command, processes, clock=SystemClock(), say=output.aside).run()
+
+
+def _show_log(form: str) -> None:
+    """Write the log to stderr, unless the app has set up logging by itself."""
+    from perdure.observe.log import configure  # here, so that help does not wait for it
+
+    if not logging.getLogger().handlers and not logging.getLogger("perdure").handlers:
+        configure("json" if form == "json" else "console", sys.stderr)
 
 
 def _read_queues(text: str | None) -> list[str] | None:

@@ -71,7 +71,7 @@ def _encode(value: Any, root: str, whose: str, limit: int, depth: int) -> bytes:
             data = _encode_plain(value, limit, depth)
         except (NotPlain, UnicodeEncodeError):
             # It is refused here with the path to the culprit, unless subclasses stand for plain data.
-            data = _encode_plain(make_plain(value, root, depth), limit, depth)
+            data = _encode_plain(make_plain(value, root, depth, limit), limit, depth)
     except TooMuchText:
         raise BadPayload(f"{whose} more than {limit:,} bytes, the most that is stored.", _TOO_LARGE) from None
     _check_size(data, whose, limit)
@@ -94,7 +94,7 @@ def _decode(data: bytes, root: str, whose: str, limit: int, depth: int) -> Any:
     try:
         _check(value, MOST_NODES, depth, [limit])
     except NotPlain:
-        make_plain(value, root, depth)
+        make_plain(value, root, depth, limit)
     # Text that our own encoder writes can have no key twice; only other text is worth a second, slower look.
     if _encoder.encode(value) != data:
         json.loads(data, object_pairs_hook=_refuse_doubles)
@@ -134,12 +134,12 @@ def _check(value: Any, room: int, depth: int, text: list[int]) -> int:
 
 
 def _check_text(value: str, text: list[int]) -> None:
-    if "\x00" in value:
-        raise NotPlain
     if len(value) > _SHORT:
         text[0] -= len(value)
         if text[0] < 0:
             raise TooMuchText
+    if "\x00" in value:
+        raise NotPlain
 
 
 def _check_size(data: bytes, whose: str, limit: int) -> None:

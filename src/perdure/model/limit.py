@@ -66,9 +66,7 @@ def _read_retries(value: Limit) -> int:
             'max_retries=0 means one run; "unlimited" is a value of its own.',
         )
     if value >= HIGHEST_LIMIT:
-        raise BadPolicy(
-            f"max_retries is {HIGHEST_LIMIT:,} or more.", 'Say "unlimited" for the highest limit.'
-        )
+        raise BadPolicy(f"max_retries is {HIGHEST_LIMIT:,} or more.", 'Say "unlimited" for the highest limit.')
     return value + 1
 
 

@@ -35,20 +35,21 @@ class TooMuchText(Exception):  # noqa: N818 - says what was found, inside the co
     """The text in the value alone is longer than the limit."""
 
 
-def make_plain(value: Any, root: str, depth: int) -> Any:
+def make_plain(value: Any, root: str, depth: int, limit: int) -> Any:
     """A copy of the value made of plain data only; subclasses of plain types become those types.
 
     So a StrEnum becomes its text, an OrderedDict a dict, a named tuple a list. Raises BadPayload with the
-    path to the first thing that is not plain and stands for nothing plain.
+    path to the first thing that is not plain and stands for nothing plain, TooMuchText beyond `limit` characters.
     """
-    return _Copier().copy(value, root, depth)
+    return _Copier(limit).copy(value, root, depth)
 
 
 class _Copier:
-    """Copies one value, counting its nodes."""
+    """Copies one value, counting its nodes and its text."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self._nodes = 0
+        self._text_left = limit
 
     def copy(self, value: Any, path: str, depth: int) -> Any:
         self._nodes += 1
@@ -60,7 +61,7 @@ class _Copier:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return _text(str.__str__(value), path)
+            return self._text(value, path)
         if isinstance(value, int):
             return _integer(int.__int__(value), path)
         if isinstance(value, float):
@@ -72,9 +73,7 @@ class _Copier:
                     "A list or dict that contains itself is endless, too.",
                 )
             return self._container(value, path, depth - 1)
-        raise BadPayload(
-            f"{_where(path)}: values of type {type(value).__name__} cannot be stored.", _advice(value)
-        )
+        raise BadPayload(f"{_where(path)}: values of type {type(value).__name__} cannot be stored.", _advice(value))
 
     def _container(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], path: str, depth: int) -> Any:
         if not isinstance(value, dict):
@@ -86,11 +85,18 @@ class _Copier:
                     f"{_where(path)}: the key {shown(key)} is not text, and keys of JSON objects are.",
                     "Write it as str(key), and read it back in the handler.",
                 )
-            plain_key = _text(str.__str__(key), f"the key {shown(key)} of {path}")
+            plain_key = self._text(key, f"the key {shown(key)} of {path}")
             if plain_key in found:
                 raise BadPayload(f"{_where(path)}: the key {shown(key)} is there twice.")
             found[plain_key] = self.copy(item, _step(path, plain_key), depth)
         return found
+
+    def _text(self, value: str, path: str) -> str:
+        text = str.__str__(value)
+        self._text_left -= len(text)
+        if self._text_left < 0:
+            raise TooMuchText
+        return _checked_text(text, path)
 
 
 def _where(path: str) -> str:
@@ -103,7 +109,7 @@ def _step(path: str, key: str) -> str:
     return f"{path}.{key}" if _IDENTIFIER.fullmatch(key) else f"{path}[{shown(key)}]"
 
 
-def _text(value: str, path: str) -> str:
+def _checked_text(value: str, path: str) -> str:
     if "\x00" in value:
         raise BadPayload(f"{_where(path)}: the text has a NUL character, which not every engine can store.")
     if _SURROGATE.search(value):

@@ -79,9 +79,7 @@ class _Parser:
             return self._built(start, lambda: build(arguments[first], **values))
         # Without the delay that a constructor needs, `fixed(…)` and `exponential(…)` mean the presets.
         if name not in PRESETS or "factor" in arguments:
-            self._fail(
-                f"{name}'s {first}, such as `{name}({'[1s, 5s]' if name == 'delays' else '2s'})`", start
-            )
+            self._fail(f"{name}'s {first}, such as `{name}({'[1s, 5s]' if name == 'delays' else '2s'})`", start)
         return self._built(start, lambda: PRESETS[name].policy.replace(**arguments))
 
     def _named(self, name: str) -> Retry:

@@ -37,9 +37,7 @@ def policy_text(policy: Retry) -> str:
             )
     text = describe_policy(policy)
     if len(text.encode()) > LONGEST_TEXT:
-        raise BadPolicy(
-            f"The policy's text is longer than {LONGEST_TEXT:,} bytes.", "Use fewer delays or rules."
-        )
+        raise BadPolicy(f"The policy's text is longer than {LONGEST_TEXT:,} bytes.", "Use fewer delays or rules.")
     return text
 
 
@@ -55,9 +53,7 @@ def _head(policy: Retry) -> str:
     options = [
         f"cap={format_duration(policy.cap)}" if policy.cap is not None else "",
         f"jitter={_jitter(policy.jitter)}" if policy.jitter != usual_jitter else "",
-        f"max_attempts={_count(policy.max_attempts, HIGHEST_LIMIT)}"
-        if policy.max_attempts != DEFAULT_LIMIT
-        else "",
+        f"max_attempts={_count(policy.max_attempts, HIGHEST_LIMIT)}" if policy.max_attempts != DEFAULT_LIMIT else "",
         f"within={format_duration(policy.within)}" if policy.within is not None else "",
         f"max_recoveries={_count(policy.max_recoveries, None)}" if policy.max_recoveries != 0 else "",
         "jitter_over_cap=true" if policy.jitter_over_cap else "",

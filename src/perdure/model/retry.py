@@ -286,11 +286,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     def _with_rules(self, added: Iterable[tuple[str, Rule]]) -> Retry:
         rules = dict(self.rules) | dict(added)
-        return msgspec.structs.replace(self, rules=tuple(sorted(rules.items(), key=_name)))
-
-
-def _name(rule: tuple[str, Rule]) -> str:
-    return rule[0]
+        return msgspec.structs.replace(self, rules=tuple((name, rules[name]) for name in sorted(rules)))
 
 
 def _build(

@@ -1,7 +1,8 @@
 """Keeps the worker's lease: a thread that beats every third of it, so that a blocked event loop does not lose it.
 
-It beats, hands what the store believes about this worker to the event loop, and sleeps. When the store refuses the beat, or
-cannot be reached until the lease must have run out, it reports the loss and ends; the worker then registers anew.
+It beats, hands what the store believes about this worker to the event loop, and sleeps. When the store refuses the
+beat, or cannot be reached until the lease must have run out, it reports the loss and ends; the worker then registers
+anew.
 """
 
 from __future__ import annotations

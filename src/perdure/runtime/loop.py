@@ -1,4 +1,4 @@
-"""The rhythm that promoter, canceller, reaper and pruner share: one step, then wait for a hint or the time that it named."""
+"""The rhythm that promoter, canceller, reaper and pruner share: one step, then wait for a hint or a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes waiting jobs ready when they are due: sleeps until the next one is, or until a hint says that one came earlier."""
+"""Makes waiting jobs ready when they are due: sleeps until the next one is, or until a hint comes."""
 
 from __future__ import annotations
 

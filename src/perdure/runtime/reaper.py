@@ -1,7 +1,7 @@
 """Finds the jobs of vanished workers and lets `decide` say what follows; any number of workers may reap at once.
 
-Each job is committed with the vanished worker's id in its fence, so that of two reapers, or a reaper and a worker that was
-only slow, exactly one is heard.
+Each job is committed with the vanished worker's id in its fence, so that of two reapers, or a reaper and a worker
+that was only slow, exactly one is heard.
 """
 
 from __future__ import annotations

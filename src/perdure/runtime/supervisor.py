@@ -1,7 +1,7 @@
 """Keeps several worker processes alive: starts them, replaces one that crashes, passes stop signals on, waits for all.
 
-It is a plain process without a store: what it supervises are commands. A worker that exits by itself with code 0 after a
-stop is done; one that dies otherwise is replaced, with a growing pause when it dies again and again.
+It is a plain process without a store: what it supervises are commands. A worker that exits by itself with code 0
+after a stop is done; one that dies otherwise is replaced, with a growing pause when it dies again and again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs `def` handlers in daemon threads; a thread that outlives its attempt is given up and replaced.
 
-A thread waits for a call, runs it, and answers on the event loop. Threads are started when a call finds none idle, up to
-the limit. A Python thread cannot be killed: when an attempt is abandoned, an `Interrupted` is raised inside it, which ends
-pure Python code; a thread stuck in C code lives on, without a slot and without a say.
+A thread waits for a call, runs it, and answers on the event loop. Threads are started when a call finds none idle, up
+to the limit. A Python thread cannot be killed: when an attempt is abandoned, an `Interrupted` is raised inside it,
+which ends pure Python code; a thread stuck in C code lives on, without a slot and without a say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a running part lives through store trouble: waits with growing, jittered pauses and tells it once, not each time."""
+"""How a running part lives through store trouble: waits with growing, jittered pauses and tells it once."""
 
 from __future__ import annotations
 

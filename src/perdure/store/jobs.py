@@ -1,7 +1,7 @@
 """The verbs that move jobs; each is one atomic step, durable when its reply arrives.
 
-Store time decides: a verb that needs the time asks the store's own clock, never the caller's. Every write about a running
-job is fenced by (job id, attempt, worker); one that does not match changes nothing and says so in its reply.
+Store time decides: a verb that needs the time asks the store's own clock, never the caller's. Every write about a
+running job is fenced by (job id, attempt, worker); one that does not match changes nothing and says so in its reply.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class JobStore(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
         """Make jobs durable, all or none; give the id that stands for each, in order.
 
-        An id that exists already is left as it is (a repeated enqueue after a lost reply). A job whose (task, unique key)
-        is taken by a live job is not made; the live job's id stands for it.
+        An id that exists already is left as it is (a repeated enqueue after a lost reply). A job whose (task, unique
+        key) is taken by a live job is not made; the live job's id stands for it.
         """
         ...
 
@@ -79,9 +79,9 @@ class JobStore(Protocol):
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
         """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
 
-        Per want at most `fresh + retry` jobs; what a lane cannot fill goes to the other unless `is_strict`. Inside a lane:
-        priority (higher first), then run_at, then id. Paused queues give nothing. Each job claimed is `running`, owned by
-        the worker, its attempt one higher. Raises LeaseLost when the worker's lease has run out.
+        Per want at most `fresh + retry` jobs; what a lane cannot fill goes to the other unless `is_strict`. Inside a
+        lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each job claimed is
+        `running`, owned by the worker, its attempt one higher. Raises LeaseLost when the worker's lease has run out.
         """
         ...
 
@@ -101,7 +101,7 @@ class JobStore(Protocol):
         ...
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
-        """Delete up to `limit` succeeded or cancelled jobs that ended so long ago, with their history; never dead ones."""
+        """Delete up to `limit` succeeded or cancelled jobs that ended so long ago, with history; never dead ones."""
         ...
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
@@ -115,8 +115,8 @@ class JobStore(Protocol):
     def replay(self, where: JobFilter, limit: int, every: timedelta) -> Reply[int]:
         """Put up to `limit` matching dead jobs back, oldest first, the n-th of them due n × `every` from now.
 
-        Attempts stay in the history, failures start again at 0, the queue is the origin. Jobs whose unique key is busy stay
-        dead. Gives how many were put back.
+        Attempts stay in the history, failures start again at 0, the queue is the origin. Jobs whose unique key is
+        busy stay dead. Gives how many were put back.
         """
         ...
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from perdure.clock import to_microseconds
-from perdure.engines.sqlite.rows import Row, from_duration, from_failure
-from perdure.engines.sqlite.sql import statement
+from perdure.engines.sqlite.batch import execute_rows
+from perdure.engines.sqlite.rows import Row, from_duration, from_failure, from_json_text
 from perdure.model.failure import Failure
 from perdure.model.state import ENQUEUED
 from perdure.store.jobs import Ended
@@ -16,76 +15,81 @@ from perdure.store.jobs import Ended
 
 def commit(connection: sqlite3.Connection, now: int, ended: Sequence[Ended]) -> list[bool]:
     """Write what follows; for each whether its fence matched."""
-    if not ended:
-        return []
+    cursor = connection.cursor()
     if len(ended) > 1:
-        connection.execute("SAVEPOINT perdure_commit")
-        is_whole = _commit_all(connection, now, ended)
+        cursor.execute("SAVEPOINT perdure_commit")
+        is_whole = _commit_all(cursor, now, ended)
         if not is_whole:
-            connection.execute("ROLLBACK TO perdure_commit")
-        connection.execute("RELEASE perdure_commit")
+            cursor.execute("ROLLBACK TO perdure_commit")
+        cursor.execute("RELEASE perdure_commit")
         if is_whole:
             return [True] * len(ended)
     # Some fence does not match; only one by one can tell which.
-    return [_commit_all(connection, now, [one]) for one in ended]
+    return [_commit_all(cursor, now, [one]) for one in ended]
 
 
-def _commit_all(connection: sqlite3.Connection, now: int, ended: Sequence[Ended]) -> bool:
+def _commit_all(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> bool:
     """Write all; whether every fence matched."""
-    succeeded = [one for one in ended if one.outcome.state == "succeeded"]
-    if succeeded and not _changes_each(connection, "succeed", [_success(one, now) for one in succeeded]):
+    succeeded = [_success(one, now) for one in ended if one.outcome.state == "succeeded"]
+    if execute_rows(cursor, "succeed", succeeded) != len(succeeded):
         return False
-    if len(succeeded) == len(ended):
-        return True
-    others = [_what_follows(one, now) for one in ended if one.outcome.state != "succeeded"]
-    return _changes_each(connection, "commit_attempt", others) and _changes_each(connection, "commit", others)
-
-
-def _changes_each(
-    connection: sqlite3.Connection, name: str, parameters: Sequence[Row] | Sequence[dict[str, Any]]
-) -> bool:
-    return connection.executemany(statement(name), parameters).rowcount == len(parameters)
+    others = [one for one in ended if one.outcome.state != "succeeded"]
+    if execute_rows(cursor, "commit_attempt", [_attempt(one) for one in others]) != len(others):
+        return False
+    return execute_rows(cursor, "commit", [_what_follows(one, now) for one in others]) == len(others)
 
 
 def _success(one: Ended, now: int) -> Row:
     outcome = one.outcome
     return (
+        one.job_id,
+        one.attempt,
+        one.worker,
         now,
         to_microseconds(one.started_at),
         to_microseconds(one.ended_at),
         outcome.failures,
         outcome.recoveries,
         outcome.note,
-        outcome.result,
-        one.job_id,
-        one.attempt,
-        one.worker,
+        None if outcome.result is None else from_json_text(outcome.result),
     )
 
 
-def _what_follows(one: Ended, now: int) -> dict[str, Any]:
+def _attempt(one: Ended) -> Row:
+    outcome = one.outcome
+    return (
+        one.job_id,
+        one.attempt,
+        one.worker,
+        outcome.attempt,
+        outcome.reason,
+        from_failure(outcome.error),
+        to_microseconds(one.started_at),
+        to_microseconds(one.ended_at),
+        from_duration(outcome.delay),
+    )
+
+
+def _what_follows(one: Ended, now: int) -> Row:
     outcome = one.outcome
     delay = from_duration(outcome.delay)
-    return {
-        "id": one.job_id,
-        "attempt": one.attempt,
-        "worker": one.worker,
-        "outcome": outcome.attempt,
-        "state": outcome.state,
-        "lane": outcome.lane,
-        "queue": outcome.queue,
-        "run_at": now + (delay or 0) if outcome.state in ENQUEUED else None,
-        "failures": outcome.failures,
-        "recoveries": outcome.recoveries,
-        "reason": outcome.reason,
-        "error": from_failure(outcome.error),
-        "delay": delay,
-        "fingerprint": _fingerprint(one) if outcome.state == "dead" else None,
-        "result": outcome.result,
-        "started_at": to_microseconds(one.started_at),
-        "ended_at": to_microseconds(one.ended_at),
-        "now": now,
-    }
+    return (
+        one.job_id,
+        one.attempt,
+        one.worker,
+        now,
+        outcome.state,
+        outcome.lane,
+        outcome.queue,
+        now + (delay or 0) if outcome.state in ENQUEUED else None,
+        delay,
+        outcome.failures,
+        outcome.recoveries,
+        outcome.reason,
+        from_failure(outcome.error),
+        _fingerprint(one) if outcome.state == "dead" else None,
+        to_microseconds(one.started_at),
+    )
 
 
 def _fingerprint(one: Ended) -> str:

@@ -6,22 +6,39 @@ import os
 import sqlite3
 from collections.abc import Sequence
 
+from perdure.engines.sqlite.batch import execute_rows
 from perdure.engines.sqlite.rows import from_new_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import Unsupported
 from perdure.model.job import JobId, NewJob
 
 
+class Enqueue:
+    """The work of one enqueue, which can be done together with that of others."""
+
+    __slots__ = ("_jobs",)
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
+        self._jobs = jobs
+
+    def __call__(self, connection: sqlite3.Connection, now: int) -> list[JobId]:
+        return enqueue(connection.cursor(), now, self._jobs)
+
+    @staticmethod
+    def together(several: Sequence[Enqueue], connection: sqlite3.Connection, now: int) -> list[list[JobId]]:
+        """What each would have answered, had they come one after the other."""
+        ids = iter(enqueue(connection.cursor(), now, [job for one in several for job in one._jobs]))
+        return [[next(ids) for _ in one._jobs] for one in several]
+
+
 def enqueue(cursor: sqlite3.Cursor, now: int, jobs: Sequence[NewJob]) -> list[JobId]:
     """Make jobs; for each the id that stands for it."""
-    insert = statement("enqueue")
-    cursor.executemany(insert, [from_new_job(job, now) for job in jobs if job.unique is None])
+    execute_rows(cursor, "enqueue", [from_new_job(job, now) for job in jobs if job.unique is None])
     stand_ins: dict[int, JobId] = {}
     for position, job in enumerate(jobs):
-        if job.unique is not None:
-            cursor.execute(insert, from_new_job(job, now))
-            if cursor.rowcount == 0:
-                stand_ins[position] = _standing(cursor, job)
+        # Only one by one can a job tell whether it was its key that was taken.
+        if job.unique is not None and not execute_rows(cursor, "enqueue", [from_new_job(job, now)]):
+            stand_ins[position] = _standing(cursor, job)
     return [stand_ins.get(position, job.id) for position, job in enumerate(jobs)]
 
 
@@ -29,7 +46,7 @@ def enqueue_within(connection: object, path: str | None, now: int, jobs: Sequenc
     """Make jobs in the caller's transaction on the caller's connection to the store's own file.
 
     Nothing is begun, committed or changed on the connection. The `sqlite3` module opens a transaction by itself before
-    the first INSERT, unless the connection is in autocommit mode; then each job is durable at once.
+    the first INSERT, unless the connection is in autocommit mode; then each statement is durable at once.
     """
     if not isinstance(connection, sqlite3.Connection):
         kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
@@ -46,8 +63,7 @@ def enqueue_within(connection: object, path: str | None, now: int, jobs: Sequenc
 def _standing(cursor: sqlite3.Cursor, job: NewJob) -> JobId:
     cursor.execute(statement("enqueue_standing"), {"id": job.id, "task": job.task, "unique_key": job.unique})
     (found,) = cursor.fetchone()
-    # A caller's connection may hand out texts as bytes.
-    return JobId(found if isinstance(found, str) else bytes(found).decode())
+    return JobId(_text(found))
 
 
 def _check_same_file(cursor: sqlite3.Cursor, path: str | None) -> None:
@@ -66,4 +82,5 @@ def _check_same_file(cursor: sqlite3.Cursor, path: str | None) -> None:
 
 
 def _text(value: object) -> str:
+    """A text from a caller's connection, which may hand texts out as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value or "")

@@ -5,13 +5,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+import msgspec
+
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import to_job
+from perdure.engines.sqlite.rows import Row, to_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
-from perdure.model.state import Lane
 from perdure.store.jobs import Want
+
+_decode_rowids = msgspec.json.Decoder(list[int]).decode
+_decode_rows = msgspec.json.Decoder(list[Row]).decode
+
+
+class _Candidates(msgspec.Struct, frozen=True):
+    """What a queue could give: rowids of ready jobs by lane, in order, as far as its cap on running retries allows."""
+
+    fresh: list[int]
+    retry: list[int]
 
 
 def peek(
@@ -19,69 +30,68 @@ def peek(
 ) -> list[Job] | NotAnswered:
     """Nothing, if nothing is ready; so that an idle worker's polls take no lock."""
     _check_lease(connection, now, worker)
-    if limit > 0:
-        for want in wants:
-            if connection.execute(statement("fetch_peek"), {"queue": want.queue}).fetchone():
-                return NOT_ANSWERED
+    queues = msgspec.json.encode([want.queue for want in wants]).decode()
+    if limit > 0 and connection.execute(statement("fetch_peek"), {"queues": queues}).fetchone()[0]:
+        return NOT_ANSWERED
     return []
 
 
 def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> list[Job]:
     """Claim up to `limit` jobs, going through the wants in their order."""
     _check_lease(connection, now, worker)
-    paused = {name for (name,) in connection.execute(statement("fetch_paused"))}
-    claimed: list[Job] = []
+    chosen: list[int] = []
     for want in wants:
-        room = limit - len(claimed)
-        if room <= 0:
+        if (room := limit - len(chosen)) <= 0:
             break
-        if want.queue not in paused:
-            claimed += _fetch_want(connection, now, worker, want, room)
-    return claimed
+        # A queue named twice gives each job once.
+        chosen += [rowid for rowid in _choose(connection, want, room) if rowid not in chosen]
+    if not chosen:
+        return []
+    values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}
+    connection.execute(statement("fetch"), values)
+    (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
+    claimed = [to_job(row) for row in _decode_rows(found)]
+    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
+    return sorted(claimed, key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
 
 
 def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:
-    if not connection.execute(statement("fetch_lease"), {"worker": worker, "now": now}).fetchone():
+    if not connection.execute(statement("fetch_lease"), {"worker": worker, "now": now}).fetchone()[0]:
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
 
 
-def _fetch_want(connection: sqlite3.Connection, now: int, worker: WorkerId, want: Want, room: int) -> list[Job]:
+def _choose(connection: sqlite3.Connection, want: Want, room: int) -> list[int]:
+    """The rowids that the want gets: its share of each lane, and unless it is strict what the other lane left over."""
     fresh, retry = _fit(want, room)
-    room = min(room, fresh + retry)
-    allowed = _retries_allowed(connection, want, room)
-
-    def claim(lane: Lane, count: int) -> list[Job]:
-        if count <= 0:
-            return []
-        parameters = {"worker": worker, "now": now, "queue": want.queue, "lane": lane, "limit": count}
-        return [to_job(row) for row in connection.execute(statement("fetch"), parameters).fetchall()]
-
-    retries = claim("retry", min(retry, allowed))
-    # What the retry lane could not fill, for want of jobs or because of the cap, is room for fresh ones.
-    fresh_jobs = claim("fresh", fresh if want.is_strict else room - len(retries))
-    if not want.is_strict:
-        left = room - len(retries) - len(fresh_jobs)
-        retries += claim("retry", min(left, allowed - len(retries)))
-    return sorted(retries + fresh_jobs, key=_rank)
+    if fresh + retry <= 0:
+        return []
+    if want.is_strict:
+        found = _candidates(connection, want, fresh, retry)
+        return found.fresh + found.retry
+    whole = fresh + retry
+    found = _candidates(connection, want, whole, whole)
+    retry = max(min(retry, len(found.retry)), min(whole - len(found.fresh), len(found.retry)))
+    return found.fresh[: whole - retry] + found.retry[:retry]
 
 
 def _fit(want: Want, room: int) -> tuple[int, int]:
     """How many fresh and retry jobs to ask for, both lanes cut alike when there is less room than wanted."""
-    wanted = want.fresh + want.retry
+    fresh, retry = max(0, want.fresh), max(0, want.retry)
+    wanted = fresh + retry
     if wanted <= room:
-        return want.fresh, want.retry
-    retry = (2 * room * want.retry + wanted) // (2 * wanted)
+        return fresh, retry
+    retry = (2 * room * retry + wanted) // (2 * wanted)
     return room - retry, retry
 
 
-def _retries_allowed(connection: sqlite3.Connection, want: Want, room: int) -> int:
-    if want.max_retries_running is None:
-        return room
-    (running,) = connection.execute(statement("fetch_retrying"), {"queue": want.queue}).fetchone()
-    return max(0, want.max_retries_running - int(running))
-
-
-def _rank(job: Job) -> tuple[int, object, str]:
-    return (-job.priority, job.run_at, job.id)
+def _candidates(connection: sqlite3.Connection, want: Want, fresh: int, retry: int) -> _Candidates:
+    values = {
+        "queue": want.queue,
+        "fresh": fresh,
+        "retry": retry,
+        "max_retries_running": want.max_retries_running,
+    }
+    row = connection.execute(statement("fetch_candidates"), values).fetchone()
+    return _Candidates(fresh=_decode_rowids(row[0]), retry=_decode_rowids(row[1]))

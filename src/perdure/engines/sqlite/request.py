@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from perdure.errors import PerdureError
 
@@ -18,6 +18,17 @@ T = TypeVar("T")
 
 Work = Callable[[sqlite3.Connection, int], T]
 """Does a verb inside an open transaction; `now` is in microseconds."""
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """Work of a kind that neighbours in a batch can do together; it may be used alone like any other."""
+
+    def __call__(self, connection: sqlite3.Connection, now: int) -> Any: ...
+
+    def together(self, several: Sequence[Any], connection: sqlite3.Connection, now: int) -> list[Any]:
+        """Do the work of several; the answer to each, in order."""
+        ...
 
 
 class NotAnswered:

@@ -27,7 +27,7 @@ def to_job(row: Row) -> Job:
         queue=row[2],
         state=row[3],
         lane=row[4],
-        args=row[5],
+        args=to_json_text(row[5]),
         priority=row[6],
         run_at=from_microseconds(row[7]),
         attempt=row[8],
@@ -43,11 +43,12 @@ def to_job(row: Row) -> Job:
         delay=to_duration(row[18]),
         reason=row[19],
         error=to_failure(row[20]),
-        result=row[21],
+        result=None if row[21] is None else to_json_text(row[21]),
         worker=row[22],
         started_at=to_moment(row[23]),
         ended_at=to_moment(row[24]),
-        is_cancelling=row[25] == 1,
+        parked_at=to_moment(row[25]),
+        is_cancelling=row[26] == 1,
     )
 
 
@@ -71,8 +72,25 @@ def from_new_job(job: NewJob, now: int) -> Row:
         job.max_attempts,
         job.retry,
         from_duration(job.timeout),
-        job.args,
+        from_json_text(job.args),
     )
+
+
+def from_json_text(text: bytes) -> str | bytes:
+    """Opaque JSON text as it is stored: as text, which SQLite can put into its own JSON, or as it is."""
+    if b"\0" not in text:
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            pass
+    return text
+
+
+def to_json_text(value: str | bytes | list[str]) -> bytes:
+    """The bytes that from_json_text was given; inside SQLite's own JSON a blob is [hex digits]."""
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else bytes.fromhex(value[0])
 
 
 def to_moment(value: int | None) -> datetime | None:

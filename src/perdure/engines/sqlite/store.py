@@ -77,10 +77,7 @@ class SqliteStore:
             self._writer.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
-        def work(connection: sqlite3.Connection, now: int) -> builtins.list[JobId]:
-            return enqueue.enqueue(connection.cursor(), now, jobs)
-
-        return self._write(work, wakes=_always)
+        return self._write(enqueue.Enqueue(jobs), wakes=_always)
 
     def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         try:

@@ -13,6 +13,8 @@ from perdure.errors import LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.workers import Beat
 
+_decode_held = msgspec.json.Decoder(tuple[tuple[JobId, int], ...]).decode
+
 
 def register(
     connection: sqlite3.Connection,
@@ -42,8 +44,8 @@ def beat(connection: sqlite3.Connection, now: int, worker: WorkerId, lease: time
     parameters = {"worker": worker, "now": now, "lease_until": now + (from_duration(lease) or 0)}
     if connection.execute(statement("beat"), parameters).rowcount == 0:
         raise LeaseLost(f"The lease of worker {worker} has run out, or it was struck off.", "Register under a new id.")
-    held = connection.execute(statement("beat_held"), {"worker": worker}).fetchall()
-    return Beat(held=tuple((JobId(job_id), attempt) for job_id, attempt in held))
+    (held,) = connection.execute(statement("beat_held"), {"worker": worker}).fetchone()
+    return Beat(held=_decode_held(held))
 
 
 def cancelling(connection: sqlite3.Connection, now: int, worker: WorkerId) -> tuple[JobId, ...]:

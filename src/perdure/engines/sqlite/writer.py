@@ -8,18 +8,19 @@ lets it finish what was asked before.
 
 from __future__ import annotations
 
+import itertools
 import queue
 import random
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin, roll_back
 from perdure.engines.sqlite.door import Door
 from perdure.engines.sqlite.fault import to_perdure_error
-from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, deliver, own_error
+from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, deliver, own_error
 
 BATCH = 256
 """The most requests in one transaction."""
@@ -92,8 +93,8 @@ class Transactor:
         try:
             # Read under the write lock, so that time never runs backwards from one transaction to the next.
             now = to_microseconds(self._clock.now())
-            for request in requests:
-                request.answer(request.work(self._connection, now))
+            for alike in _alike(requests):
+                self._do(alike, now)
             self._connection.execute("COMMIT")
         except BaseException as error:
             roll_back(self._connection)
@@ -106,6 +107,22 @@ class Transactor:
                     self._transact([request])
         else:
             self.commits += 1
+
+    def _do(self, requests: Sequence[AnyRequest], now: int) -> None:
+        """Do requests of one kind: together, where that kind of work can be shared."""
+        first = requests[0].work
+        if len(requests) > 1 and isinstance(first, Shared):
+            answers = first.together([request.work for request in requests], self._connection, now)
+        else:
+            answers = [request.work(self._connection, now) for request in requests]
+        for request, answer in zip(requests, answers, strict=True):
+            request.answer(answer)
+
+
+def _alike(requests: Sequence[AnyRequest]) -> Iterator[list[AnyRequest]]:
+    """The requests in their order, neighbours of one kind of work together."""
+    for _, neighbours in itertools.groupby(requests, key=lambda request: type(request.work)):
+        yield list(neighbours)
 
 
 class Writer:

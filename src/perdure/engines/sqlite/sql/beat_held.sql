@@ -1,11 +1,9 @@
--- beat: what the store believes a worker is running.
+-- beat: what the store believes a worker is running, in one value.
 -- Parameters: worker.
--- Rows: (id, attempt).
+-- Rows: one (a JSON array of [id, attempt]).
 -- Concurrency: runs in the transaction of the beat.
 -- Indexes: perdure_jobs_running.
-SELECT
-    id,
-    attempt
+SELECT JSON_GROUP_ARRAY(JSON_ARRAY(id, attempt))
 FROM perdure_jobs
 WHERE
     state = 'running'

@@ -1,30 +1,60 @@
--- commit: writes what follows an attempt that did not succeed.
--- Parameters: state, lane, queue, run_at, failures, recoveries, reason, error, delay, fingerprint, started_at, result, now;
---     the fence id, attempt, worker.
--- Rows: none; the count of changed rows says whether the fence matched.
+-- commit: writes what follows attempts that did not succeed.
+-- Parameters: rows of the fence (id, attempt, worker), now, state, lane, queue, run_at, delay, failures, recoveries,
+--     reason, error, fingerprint, started_at.
+-- Rows: none; the count of changed rows says how many fences matched.
 -- Concurrency: fenced by (id, attempt, worker). A job whose cancellation was asked for ends cancelled where it would
 --     have gone on, and keeps the reason given with the request: no retry outlives a cancel.
 -- Indexes: the primary key.
 UPDATE perdure_jobs
 SET
-    state = CASE WHEN is_cancelling = 1 AND :state IN ('waiting', 'ready') THEN 'cancelled' ELSE :state END,
-    ended_at = CASE WHEN is_cancelling = 0 AND :state IN ('waiting', 'ready') THEN NULL ELSE :now END,
-    reason = CASE WHEN is_cancelling = 1 AND :state <> 'dead' THEN reason ELSE :reason END,
-    delay = CASE WHEN is_cancelling = 0 THEN :delay END,
-    run_at = COALESCE(:run_at, run_at),
-    lane = :lane,
-    origin = CASE WHEN :queue IS NULL OR :queue = queue THEN origin ELSE COALESCE(origin, queue) END,
-    queue = COALESCE(:queue, queue),
-    failures = :failures,
-    recoveries = :recoveries,
-    error = COALESCE(:error, error),
-    fingerprint = :fingerprint,
-    result = :result,
-    started_at = :started_at,
+    state = CASE
+        WHEN is_cancelling = 1 AND ended.state IN ('waiting', 'ready') THEN 'cancelled'
+        ELSE ended.state
+    END,
+    ended_at = CASE WHEN is_cancelling = 1 OR ended.state NOT IN ('waiting', 'ready') THEN ended.now END,
+    reason = CASE
+        WHEN is_cancelling = 1 AND ended.state <> 'dead' THEN perdure_jobs.reason
+        ELSE ended.reason
+    END,
+    delay = CASE WHEN is_cancelling = 0 THEN ended.delay END,
+    run_at = COALESCE(ended.run_at, perdure_jobs.run_at),
+    lane = ended.lane,
+    origin = CASE
+        WHEN ended.queue <> perdure_jobs.queue THEN COALESCE(perdure_jobs.origin, perdure_jobs.queue)
+        ELSE perdure_jobs.origin
+    END,
+    queue = COALESCE(ended.queue, perdure_jobs.queue),
+    failures = ended.failures,
+    recoveries = ended.recoveries,
+    error = COALESCE(ended.error, perdure_jobs.error),
+    fingerprint = ended.fingerprint,
+    started_at = ended.started_at,
+    parked_at = CASE
+        WHEN ended.reason = 'parked' AND is_cancelling = 0 THEN COALESCE(perdure_jobs.parked_at, ended.now)
+    END,
     worker = NULL,
     is_cancelling = 0
+FROM (
+    SELECT
+        column1 AS id,
+        column2 AS attempt,
+        column3 AS worker,
+        column4 AS now,
+        column5 AS state,
+        column6 AS lane,
+        column7 AS queue,
+        column8 AS run_at,
+        column9 AS delay,
+        column10 AS failures,
+        column11 AS recoveries,
+        column12 AS reason,
+        column13 AS error,
+        column14 AS fingerprint,
+        column15 AS started_at
+    FROM (VALUES /*+ rows */)
+) AS ended
 WHERE
-    id = :id
-    AND attempt = :attempt
-    AND worker = :worker
-    AND state = 'running'
+    perdure_jobs.id = ended.id
+    AND perdure_jobs.attempt = ended.attempt
+    AND perdure_jobs.worker = ended.worker
+    AND perdure_jobs.state = 'running'

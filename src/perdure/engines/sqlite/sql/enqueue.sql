@@ -1,6 +1,6 @@
--- enqueue: makes one job, unless its id exists or its (task, unique key) is taken by a live job.
--- Parameters: as listed in the columns; state is ready or waiting by the store's now.
--- Rows: none; the count of changed rows says whether the job was made.
+-- enqueue: makes jobs, but none whose id exists or whose (task, unique key) is taken by a live job.
+-- Parameters: rows of the columns; state is ready or waiting by the store's now.
+-- Rows: none; the count of changed rows says how many jobs were made.
 -- Concurrency: both conflicts are decided by unique indexes, so of two equal enqueues one makes the job.
 -- Indexes: the primary key, perdure_jobs_unique.
 INSERT INTO perdure_jobs (
@@ -8,7 +8,6 @@ INSERT INTO perdure_jobs (
     task,
     queue,
     state,
-    lane,
     priority,
     run_at,
     delivery,
@@ -19,5 +18,5 @@ INSERT INTO perdure_jobs (
     timeout,
     args
 )
-VALUES (?, ?, ?, ?, 'fresh', ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES /*+ rows */
 ON CONFLICT DO NOTHING

@@ -15,6 +15,7 @@ SET
     reason = NULL,
     fingerprint = NULL,
     delay = NULL,
+    parked_at = NULL,
     ended_at = NULL
 WHERE
     id = :id

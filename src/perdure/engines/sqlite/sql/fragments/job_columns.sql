@@ -24,4 +24,5 @@ result,
 worker,
 started_at,
 ended_at,
+parked_at,
 is_cancelling

@@ -1,6 +1,7 @@
 -- Version 1: jobs, their attempts, workers and queues.
 -- All names begin with perdure_, so that the file can be shared with an application's own tables.
 -- Sets are spelled with = and OR: SQLite builds a table for each IN of more than two values, in every statement.
+-- Arguments and results are kept as text, or as a blob where they are not text.
 -- Times are microseconds since 1970 in UTC, durations are microseconds, texts of JSON are opaque.
 
 CREATE TABLE perdure_schema (
@@ -13,7 +14,7 @@ CREATE TABLE perdure_jobs (
     task TEXT NOT NULL,
     queue TEXT NOT NULL,
     state TEXT NOT NULL,
-    lane TEXT NOT NULL CHECK (lane = 'fresh' OR lane = 'retry'),
+    lane TEXT NOT NULL DEFAULT 'fresh' CHECK (lane = 'fresh' OR lane = 'retry'),
     priority INTEGER NOT NULL CHECK (priority BETWEEN -100 AND 100),
     run_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0),
@@ -33,10 +34,11 @@ CREATE TABLE perdure_jobs (
     started_at INTEGER,
     attempt_ended_at INTEGER,
     ended_at INTEGER,
+    parked_at INTEGER,
     is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling = 0 OR is_cancelling = 1),
-    args BLOB NOT NULL,
+    args NOT NULL,
     error TEXT,
-    result BLOB,
+    result,
     CHECK ((state = 'running') = (worker IS NOT NULL)),
     CHECK (
         CASE

@@ -1,0 +1,41 @@
+"""Hands many rows to one statement, so that a batch takes few calls into SQLite.
+
+Each call lets other Python threads run, and waits for its turn again afterwards; beside a busy thread that costs
+milliseconds a call, which a batch of hundreds must not pay row by row.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from perdure.engines.sqlite.rows import Row
+from perdure.engines.sqlite.sql import statement
+
+SIZES = (256, 64, 16, 4, 1)
+"""How many rows the variants of a statement take; few, so that SQLite compiles each once."""
+
+
+def execute_rows(cursor: sqlite3.Cursor, name: str, rows: Sequence[Row]) -> int:
+    """Run a statement with `/*+ rows */` in it over all rows, in order; how many rows it changed."""
+    changed = 0
+    for part in _parts(rows):
+        cursor.execute(_variant(name, len(part[0]), len(part)), list(itertools.chain.from_iterable(part)))
+        changed += cursor.rowcount
+    return changed
+
+
+def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    position = 0
+    for size in SIZES:
+        while len(rows) - position >= size:
+            yield rows[position : position + size]
+            position += size
+
+
+@functools.cache
+def _variant(name: str, width: int, count: int) -> str:
+    row = f"({', '.join('?' * width)})"
+    return statement(name, rows=", ".join([row] * count))

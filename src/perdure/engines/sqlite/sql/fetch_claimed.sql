@@ -1,0 +1,39 @@
+-- fetch: the jobs that were claimed, in one value: a row at a time would let other threads in between.
+-- Parameters: rowids (a JSON array).
+-- Rows: one (a JSON array of the columns of fragments/job_columns.sql); args that are no text come as [hex digits].
+-- Concurrency: runs in the transaction of the claim.
+-- Indexes: none; rows by rowid.
+SELECT
+    JSON_GROUP_ARRAY(
+        JSON_ARRAY(
+            id,
+            task,
+            queue,
+            state,
+            lane,
+            CASE WHEN TYPEOF(args) = 'text' THEN args ELSE JSON_ARRAY(HEX(args)) END,
+            priority,
+            run_at,
+            attempt,
+            failures,
+            recoveries,
+            delivery,
+            created_at,
+            origin,
+            unique_key,
+            max_attempts,
+            retry,
+            timeout,
+            delay,
+            reason,
+            error,
+            NULL,
+            worker,
+            started_at,
+            ended_at,
+            parked_at,
+            is_cancelling
+        )
+    )
+FROM perdure_jobs
+WHERE rowid IN (SELECT value FROM JSON_EACH(:rowids))

@@ -1,0 +1,69 @@
+"""The crash campaign: workers are killed and replaced, at a steady pace, while they work off a stream of jobs."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from dataclasses import dataclass
+
+from tests.chaos.checker import Verdict, check
+from tests.chaos.crew import Crew, until
+
+_SAMPLE = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """How much work, and how rough."""
+
+    jobs: int
+    workers: int = 4
+    slots: int
+    seconds: float
+    """The mean length of a run."""
+    kill_every: float
+    lease: str
+    within: float
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of a campaign."""
+
+    verdict: Verdict
+    kills: int
+    wall: float
+
+
+def run(campaign: Campaign, crew: Crew) -> Report:
+    """Produce, work, kill and replace until every job has ended; then compare the ledger with the store."""
+    began = time.monotonic()
+    rng = random.Random(campaign.seed)
+    producer = crew.produce("job", campaign.jobs, "batches", seed=campaign.seed, seconds=campaign.seconds)
+    workers = [_hire(campaign, crew) for _ in range(campaign.workers)]
+    kills = 0
+    next_kill = time.monotonic() + campaign.kill_every
+    while producer.poll() is None or not crew.is_drained():
+        if time.monotonic() - began > campaign.within:
+            raise AssertionError(f"not drained within {campaign.within:g} s: {crew.client.stats()}")
+        time.sleep(max(0.0, next_kill - time.monotonic()))
+        next_kill = max(next_kill + campaign.kill_every, time.monotonic())
+        place = rng.randrange(len(workers))
+        assert workers[place].poll() is None, "a worker ended by itself"
+        crew.kill(workers[place])
+        workers[place] = _hire(campaign, crew)
+        kills += 1
+    assert producer.returncode == 0
+    wall = time.monotonic() - began
+    assert crew.stop(*workers) == [0] * len(workers)
+    until(crew.is_drained, "the store is still drained after the workers have left")
+    jobs = crew.jobs()
+    sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
+    histories = {job.id: crew.client.history(job.id) for job in sample}
+    return Report(verdict=check(crew.events(), jobs, histories), kills=kills, wall=wall)
+
+
+def _hire(campaign: Campaign, crew: Crew) -> subprocess.Popen[bytes]:
+    return crew.worker(lease=campaign.lease, concurrency=campaign.slots)

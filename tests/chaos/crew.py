@@ -1,0 +1,131 @@
+"""The processes of a test: starts them, signals them, and leaves none behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from perdure import App, Client, Job
+from tests.chaos.ledger import LEDGER, Event, Ledger, read
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+"""How many seconds a test waits for what must come; two slow cores need it, a quick machine never notices."""
+
+
+class Crew:
+    """All processes that one test starts on one store."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        self.url = url
+        self.directory = directory
+        self.ledger_directory = directory / "ledger"
+        self.ledger_directory.mkdir()
+        self.ledger = Ledger(self.ledger_directory)
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._watching = App(url)
+        self._output = (directory / "output.txt").open("ab")
+
+    @property
+    def client(self) -> Client:
+        """A view of the store from outside of all processes under test."""
+        return self._watching.client()
+
+    def start(self, *arguments: str, **settings: object) -> subprocess.Popen[bytes]:
+        """Start a Python process on the store; settings are Perdure's, by name."""
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")},
+            **{f"PERDURE_{name.upper()}": str(value) for name, value in settings.items()},
+            "PERDURE_URL": self.url,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            LEDGER: str(self.ledger_directory),
+        }
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env=environment,
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+        )
+        self.processes.append(process)
+        return process
+
+    def worker(self, module: str = "tests.chaos.work", **settings: object) -> subprocess.Popen[bytes]:
+        """Start a worker of a module's app."""
+        settings = {"lease": "2s", "poll": "200ms", "concurrency": 8, "grace": "20s", **settings}
+        return self.start("-c", f"from {module} import app; app.run_worker()", **settings)
+
+    def produce(self, key: str, count: int, mode: str, *, seed: int, seconds: float = 0.0) -> subprocess.Popen[bytes]:
+        """Start a producer; see produce.py."""
+        return self.start("-m", "tests.chaos.produce", key, str(count), mode, str(seed), str(seconds))
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End a process in the hardest way, on the record."""
+        self.ledger.write("kill", note=str(process.pid))
+        process.kill()
+        process.wait()
+
+    def events(self) -> list[Event]:
+        """The ledger as it is now."""
+        return read(self.ledger_directory)
+
+    def seen(self, event: str, **fields: Any) -> list[Event]:
+        """The events of a kind with these fields."""
+        return [
+            each
+            for each in self.events()
+            if each.event == event and all(getattr(each, name) == value for name, value in fields.items())
+        ]
+
+    def jobs(self) -> list[Job]:
+        """Every job in the store."""
+        found, cursor = [], None
+        while True:
+            page = self.client.list(limit=1000, cursor=cursor)
+            found += page
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    def is_drained(self) -> bool:
+        """Whether no job is waiting, ready or running."""
+        stats = self.client.stats()
+        return stats.waiting + stats.ready + stats.running == 0
+
+    def stop(self, *processes: subprocess.Popen[bytes], within: float = PATIENCE) -> list[int]:
+        """Ask processes to end and wait for them; their exit codes."""
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        return [process.wait(within) for process in processes]
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        self._watching.close()
+        self._output.close()
+
+    def output(self) -> str:
+        """What all processes printed."""
+        return (self.directory / "output.txt").read_text(errors="replace")
+
+
+def until(condition: Callable[[], Any], what: str, *, within: float = PATIENCE, every: float = 0.02) -> Any:
+    """Wait until the condition gives something, and give that; fail with `what` when it takes too long."""
+    deadline = time.monotonic() + within
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within:g} s: {what}")
+        time.sleep(every)

@@ -1,0 +1,58 @@
+"""The fixtures of tests with real processes: an engine that several processes can share, and a crew working on it.
+
+Tests know a URL only. Another engine is another entry of ENGINES.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.crew import Crew
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """An empty store of one engine."""
+
+    url: str
+    find_damage: Callable[[], list[str]]
+    """What the engine's own check says about its data; empty when all is well."""
+
+
+def _sqlite(directory: Path) -> Iterator[Engine]:
+    path = directory / "perdure.db"
+
+    def find_damage() -> list[str]:
+        with closing(sqlite3.connect(path)) as connection:
+            answers = [answer for (answer,) in connection.execute("PRAGMA quick_check")]
+        return [answer for answer in answers if answer != "ok"]
+
+    yield Engine(url=f"sqlite:///{path}", find_damage=find_damage)
+
+
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite}
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """Each engine in turn."""
+    yield from ENGINES[request.param](tmp_path)
+
+
+@pytest.fixture
+def crew(engine: Engine, tmp_path: Path) -> Iterator[Crew]:
+    """Processes on the engine's store; whatever is left of them is ended after the test, and the store is checked."""
+    crew = Crew(engine.url, tmp_path)
+    try:
+        yield crew
+    finally:
+        crew.close()
+        # Shown by pytest beside a failure, and by nobody else.
+        print(crew.output()[-10_000:])
+    assert engine.find_damage() == []

@@ -1,0 +1,82 @@
+"""The app of the crash tests: one task of each kind, whose jobs do what their arguments say and tell the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+
+from perdure import App, Retry, current_job
+from tests.chaos.ledger import Ledger
+
+app = App(retry=Retry.exponential("50ms", cap="500ms", max_attempts=5))
+ledger = Ledger.of_environment()
+
+# Handlers that crash on purpose shall leave no core files about.
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Planned(Exception):
+    """What a job raises that is meant to fail."""
+
+
+@app.task
+async def on_loop(key: str, behaviour: str = "returns", seconds: float = 0.0) -> str:
+    """Runs on the worker's event loop."""
+    _note("start")
+    await asyncio.sleep(seconds)
+    return _behave(behaviour, key)
+
+
+@app.task
+def in_thread(key: str, behaviour: str = "returns", seconds: float = 0.0) -> str:
+    """Runs in a thread of the worker."""
+    _note("start")
+    time.sleep(seconds)
+    return _behave(behaviour, key)
+
+
+@app.task(process=True)
+def in_child(key: str, behaviour: str = "returns", seconds: float = 0.0) -> str:
+    """Runs in a child process of the worker."""
+    _note("start")
+    time.sleep(seconds)
+    return _behave(behaviour, key)
+
+
+KINDS = {"on_loop": on_loop, "in_thread": in_thread, "in_child": in_child}
+
+
+def _behave(behaviour: str, key: str) -> str:
+    if behaviour in KILLERS:
+        KILLERS[behaviour]()
+    if behaviour == "fails always" or (behaviour == "fails once" and current_job().attempt == 1):
+        _note("end", "raises")
+        raise Planned(f"{key} {behaviour}")
+    _note("effect")
+    _note("end", "returns")
+    return key
+
+
+def _note(event: str, note: str = "") -> None:
+    job = current_job()
+    ledger.write(event, job=job.id, attempt=job.attempt, note=note)
+
+
+def _exit() -> None:
+    os._exit(7)
+
+
+def _kill_itself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _segfault() -> None:
+    ctypes.string_at(0)
+
+
+KILLERS: dict[str, Callable[[], None]] = {"exits": _exit, "kills itself": _kill_itself, "segfaults": _segfault}

@@ -1,0 +1,147 @@
+"""The other commands: queues, workers, stats, doctor, db, policy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from tests.admin.scene import Scene
+from tests.cli.conftest import Runner
+
+
+def test_queues_are_listed_paused_and_resumed(scene: Scene, perdure: Runner) -> None:
+    scene.enqueue(queue="mail")
+    assert perdure("queues", "pause", "mail", "--reason", "upgrade").stdout == "The queue mail is paused.\n"
+    [queue] = perdure.json("queues", "ls")["queues"]
+    assert (queue["name"], queue["ready"], queue["is_paused"], queue["pause_reason"]) == ("mail", 1, True, "upgrade")
+    assert queue["oldest_ready_age"] > 0
+    assert "paused" in perdure("queues", "ls").stdout
+    assert "already" in perdure("queues", "pause", "mail").stdout
+    assert perdure.json("queues", "resume", "mail") == {"queue": "mail", "is_paused": False, "is_changed": True}
+
+
+def test_workers_are_listed_alive_and_stale(scene: Scene, perdure: Runner) -> None:
+    assert "No worker" in perdure("workers", "ls").stderr
+    scene.register(lease=timedelta(hours=1))
+    [worker] = perdure.json("workers", "ls")["workers"]
+    assert (worker["host"], worker["pid"], worker["is_alive"]) == ("somewhere", 7, True)
+    assert "alive" in perdure("workers", "ls").stdout
+
+
+def test_stats_add_up(scene: Scene, perdure: Runner) -> None:
+    scene.dead()
+    scene.enqueue(queue="mail")
+    stats = perdure.json("stats")
+    assert stats["states"] == {"waiting": 0, "ready": 1, "running": 0, "succeeded": 0, "dead": 1, "cancelled": 0}
+    assert stats["oldest_ready_age"] >= 60
+    assert [queue["name"] for queue in stats["queues"]] == ["default", "mail"]
+    assert "oldest ready  1m" in perdure("stats").stdout
+
+
+def findings(perdure: Runner) -> tuple[int, dict[str, str]]:
+    result = perdure("doctor", "--json")
+    import json
+
+    return result.exit_code, {
+        f"{finding['check']} {finding['level']}": finding["text"] for finding in json.loads(result.stdout)["findings"]
+    }
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_new_store(perdure: Runner) -> None:
+    code, found = findings(perdure)
+    assert code == 0
+    assert {"engine ok", "schema ok", "clock ok", "file ok", "queues ok", "dead ok"} <= found.keys()
+    assert not any(name.endswith("problem") for name in found)
+
+
+def test_the_doctor_notes_dead_jobs_and_paused_queues(scene: Scene, perdure: Runner) -> None:
+    scene.dead()
+    scene.store.deregister(scene.worker).wait()
+    scene.store.pause("default", "upgrade").wait()
+    code, found = findings(perdure)
+    assert code == 0
+    assert "1 dead job" in found["dead note"]
+    assert "upgrade" in found["queues note"]
+
+
+def test_the_doctor_finds_silent_workers(scene: Scene, perdure: Runner) -> None:
+    scene.register()
+    code, found = findings(perdure)
+    assert code == 1
+    assert "silent since" in found["workers problem"]
+
+
+def test_the_doctor_finds_jobs_that_nobody_serves(scene: Scene, perdure: Runner) -> None:
+    scene.clock.advance(-scene.clock.now().resolution * 0)
+    scene.enqueue()
+    assert findings(perdure)[0] == 0
+
+
+def test_the_doctor_finds_a_file_that_everybody_may_write(perdure: Runner, tmp_path: Path) -> None:
+    (tmp_path / "jobs.db").chmod(0o666)
+    code, found = findings(perdure)
+    assert code == 1
+    assert "chmod" in found["file problem"]
+    (tmp_path / "jobs.db").chmod(0o644)
+    assert "file note" in findings(perdure)[1]
+
+
+def test_the_doctor_speaks_to_people_too(perdure: Runner) -> None:
+    assert "sqlite" in perdure("doctor").stdout
+
+
+def test_db_status_and_migrate(perdure: Runner, nowhere: Runner, tmp_path: Path) -> None:
+    status = perdure.json("db", "status")
+    assert status["is_current"]
+    assert status["found"] == status["wanted"]
+    assert "current" in perdure("db", "status").stdout
+    assert nowhere.json("db", "migrate")["is_current"]
+    assert (tmp_path / "missing.db").exists()
+
+
+def test_policy_ls_names_every_preset(perdure: Runner) -> None:
+    presets = perdure.json("policy", "ls")["presets"]
+    assert len(presets) == 11
+    printed = perdure("policy", "ls").stdout
+    assert all(preset["name"] in printed for preset in presets)
+
+
+def test_policy_show_gives_every_wait_and_the_sums(perdure: Runner) -> None:
+    shown = perdure.json("policy", "show", "conservative")
+    assert [wait["ceiling"] for wait in shown["waits"]] == [1, 2, 4, 8, 16]
+    assert shown["total"] == {"least": 0, "expected": 15.5, "greatest": 31}
+    assert shown["max_attempts"] == 6
+    printed = perdure("policy", "show", "conservative").stdout
+    assert "6 attempts (5 retries)" in printed
+    assert "0s / 16s / 31s" in printed
+
+
+def test_policy_show_draws_the_band_to_scale(perdure: Runner) -> None:
+    printed = perdure("policy", "show", "delays([1s, 2s], jitter=equal, max_attempts=3)").stdout
+    bands = [line.split()[-1] for line in printed.splitlines() if line.strip().startswith(("1 ", "2 "))]
+    assert bands == ["········████┃███", "················████████┃███████"]
+
+
+def test_policy_show_cuts_long_policies(perdure: Runner) -> None:
+    printed = perdure("policy", "show", "fixed(1s, max_attempts=100)", "--limit", "3").stdout
+    assert "and 96 more" in printed
+    assert perdure("policy", "show", "one-shot").exit_code == 0
+    assert "unlimited" in perdure("policy", "show", "fixed(1s, max_attempts=unlimited)").stdout
+
+
+def test_policy_simulate_compares_with_and_without_jitter(perdure: Runner) -> None:
+    args = ("policy", "simulate", "exponential(4s, max_attempts=8)", "--jobs", "200", "--fail-for", "30s")
+    run = perdure.json(*args)
+    assert run["without_jitter"]["peak_per_second"] == 200
+    assert run["with_jitter"]["peak_per_second"] < 200
+    assert run["without_jitter"]["succeeded"] == 200
+    assert sum(span["with_jitter"] for span in run["attempts"]) == run["with_jitter"]["attempts"]
+    assert perdure.json(*args) == run
+    assert perdure.json(*args, "--seed", "2") != run
+    assert "200 succeeded" in perdure(*args).stdout
+
+
+def test_policy_commands_need_no_store(nowhere: Runner) -> None:
+    for args in (["ls"], ["show", "standard"], ["simulate", "standard", "--jobs", "3"]):
+        assert nowhere("policy", *args).exit_code == 0
+    assert list(nowhere.directory.iterdir()) == []
