@@ -1,8 +1,11 @@
-"""Perdure: a durable job queue and scheduler whose heart is what happens when work fails."""
+"""Perdure: a durable job queue and scheduler whose heart is what happens when work fails.
 
-from perdure.app import App
-from perdure.client import AsyncClient
-from perdure.client_sync import Client
+The public names are loaded when they are first used, so that `perdure --help` does not wait for engines and runtime.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from perdure.errors import (
     BadArguments,
     BadDuration,
@@ -31,11 +34,16 @@ from perdure.errors import (
     WorkerNotFound,
     WrongState,
 )
-from perdure.model.job import Attempt, Job
-from perdure.model.retry import Retry
-from perdure.runtime.context import CurrentJob, current_job
-from perdure.settings import Settings
-from perdure.task import Bound, Task
+
+if TYPE_CHECKING:
+    from perdure.app import App
+    from perdure.client import AsyncClient
+    from perdure.client_sync import Client
+    from perdure.model.job import Attempt, Job
+    from perdure.model.retry import Retry
+    from perdure.runtime.context import CurrentJob, current_job
+    from perdure.settings import Settings
+    from perdure.task import Bound, Task
 
 __all__ = [
     "App",
@@ -76,3 +84,24 @@ __all__ = [
     "WrongState",
     "current_job",
 ]
+
+_PLACES = {
+    "App": "perdure.app",
+    "AsyncClient": "perdure.client",
+    "Attempt": "perdure.model.job",
+    "Bound": "perdure.task",
+    "Client": "perdure.client_sync",
+    "CurrentJob": "perdure.runtime.context",
+    "Job": "perdure.model.job",
+    "Retry": "perdure.model.retry",
+    "Settings": "perdure.settings",
+    "Task": "perdure.task",
+    "current_job": "perdure.runtime.context",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return value

@@ -344,16 +344,13 @@ class App:
             )
         self._tasks[task.name] = task
         self._policies.clear()
-        handler = Handler(
-            task=task.name,
-            function=task.function,
-            kind="process" if task.is_process else "thread",
+        self._handlers[task.name] = Handler.of(
+            task.name,
+            task.function,
+            is_process=task.is_process,
             max_payload=self.settings.max_payload,
             max_result=self.settings.max_result,
         )
-        if handler.is_async and not task.is_process:
-            handler = msgspec.structs.replace(handler, kind="async")
-        self._handlers[task.name] = handler
 
     def _resolve(self, job: Job, queue: str) -> Policy:
         task = self._tasks.get(job.task)

@@ -43,9 +43,7 @@ class AsyncClient:
         """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
         return await inspect.history(self._store, job_id, limit)
 
-    async def list(
-        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[Job]:
+    async def list(self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Page[Job]:
         """A page of matching jobs, newest first; its `next_cursor` asks for the page after it."""
         return await inspect.list(self._store, filters, limit=limit, cursor=cursor)
 

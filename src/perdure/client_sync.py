@@ -65,9 +65,7 @@ class Client:
         """
         operate.retry(self._store, job_id).wait()
 
-    def dead_letters(
-        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[Job]:
+    def dead_letters(self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Page[Job]:
         """A page of matching dead jobs, newest first."""
         return inspect.dead_letters(self._store, filters, limit=limit, cursor=cursor).wait()
 

@@ -29,7 +29,7 @@ from perdure.errors import (
 )
 
 NOBODY = "01890a5d-ac96-774b-bcce-b302099a8057"
-HEAVY = {"rich", "sqlite3", "psycopg", "redis", "starlette", "uvicorn", "asyncio"}
+HEAVY = {"rich", "sqlite3", "psycopg", "redis", "starlette", "uvicorn"}
 OWN = [name for name in COMMANDS if name != "demo"]
 
 
@@ -191,18 +191,36 @@ def test_a_file_that_is_no_store_is_told_plainly(tmp_path: Path, nowhere: Runner
     assert "Perdure itself failed" not in result.stderr
 
 
+def set_version(path: Path, version: int) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE perdure_schema SET version = ?", (version,))
+    connection.commit()
+    connection.close()
+
+
 def test_a_store_of_a_newer_perdure_is_refused(scene: Scene, perdure: Runner, tmp_path: Path) -> None:
     scene.close()
-    with sqlite3.connect(tmp_path / "jobs.db") as connection:
-        table = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE '%migration%'").fetchone()
-        if table is None:
-            connection.execute("PRAGMA user_version = 9999")
-        else:
-            raise AssertionError("the schema's version has moved; say here where")
-    connection.close()
+    set_version(tmp_path / "jobs.db", 9999)
     result = perdure("jobs", "ls")
     assert result.exit_code == faults.UNREACHABLE
-    assert "newer" in result.stderr
+    assert "9999" in result.stderr
+    assert perdure("doctor").exit_code == faults.FAILED
+    assert perdure("db", "status").exit_code == faults.FAILED
+
+
+def test_a_store_of_an_older_perdure_is_seen_and_migrated_only_on_request(
+    scene: Scene, perdure: Runner, tmp_path: Path
+) -> None:
+    scene.close()
+    (tmp_path / "jobs.db").write_bytes(b"")
+    status = perdure("db", "status", "--json")
+    assert status.exit_code == faults.FAILED
+    assert not json.loads(status.stdout)["is_current"]
+    doctor = perdure("doctor", "--json")
+    assert doctor.exit_code == faults.FAILED
+    assert "perdure db migrate" in doctor.stdout
+    assert perdure("db", "migrate").exit_code == faults.OK
+    assert perdure("db", "status").exit_code == faults.OK
 
 
 def test_a_fault_in_perdure_is_named_as_such_without_a_traceback(
@@ -235,9 +253,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(scene: Scene, perdure: Runner
 
 
 def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time\ntime.sleep(30)\n"
-    )
+    (tmp_path / "slow.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)\n")
     done = subprocess.run(
         [sys.executable, "-m", "perdure", "explain", "x", "--app", "slow:app"],
         cwd=tmp_path,

@@ -23,16 +23,16 @@ from perdure.cli.demo_cast import FEWEST, MOST, USUAL
     "--jobs", type=click.IntRange(FEWEST, MOST), default=USUAL, show_default=True, metavar="N", help="How many jobs."
 )
 @click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="What the services' moods are drawn from."
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="What the services do is drawn from it."
 )
 @click.option("--keep", is_flag=True, help="Keep the file with the jobs, and say where it is.")
 @click.option("--json", "is_json", is_flag=True, help="Print the books as JSON; the story goes to stderr.")
 def demo(jobs: int, seed: int, keep: bool, is_json: bool) -> int:
     """See what happens when work fails, in less than a minute.
 
-    Real workers run jobs on a throw-away SQLite file: services time out, fail and refuse, one job crashes its worker, and
-    one worker is killed with SIGKILL. At the end the books are checked against a ledger outside of the store. Nothing
-    leaves this machine, and nothing is left on it without --keep.
+    Real workers run jobs on a throw-away SQLite file: services time out, fail and refuse, one job crashes its worker,
+    and one worker is killed with SIGKILL. At the end the books are checked against a ledger outside of the store.
+    Nothing leaves this machine, and nothing is left on it without --keep.
     """
     stream = sys.stderr if is_json else sys.stdout
     with _folder(is_kept=keep) as folder:

@@ -103,7 +103,7 @@ class Crew:
         return True
 
     def stop(self, patience: float) -> None:
-        """Ask every worker to stop, and end those that do not; children that a killed worker leaves end by themselves."""
+        """Ask every worker to stop, and end those that do not; children of a killed worker end by themselves."""
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)

@@ -53,9 +53,7 @@ def print_books(books: Books, played: Played, stream: TextIO) -> None:
     if books.is_balanced:
         _print(stream, "The books balance.", colour="green", bold=True)
     else:
-        _print(
-            stream, "The books do NOT balance. This is a fault in Perdure; please report it.", colour="red", bold=True
-        )
+        _print(stream, "The books do NOT balance: a fault in Perdure, please report it.", colour="red", bold=True)
 
 
 def print_what_next(kept: Path | None, stream: TextIO) -> None:

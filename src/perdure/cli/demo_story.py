@@ -1,4 +1,4 @@
-"""Turns the workers' log into the demo's story: of hundreds of events, the few that show what happens when work fails."""
+"""Turns the workers' log into the demo's story: of hundreds of events, the few that show what a failure leads to."""
 
 from __future__ import annotations
 
@@ -121,10 +121,9 @@ class Story:
         if error.startswith("RetryAfter"):
             kind = "asked to wait"
         delay = float(record.get("delay") or 0)
-        text = (
-            f"{self._label(job_id)}: attempt {record['attempt']} of {record['max_attempts']} failed: "
-            f"{error}; next in {delay:.1f} s"
-        )
+        how = "was lost with its worker" if kind == "lost" else f"failed: {error}"
+        count = f"attempt {record['attempt']} of {record['max_attempts']}"
+        text = f"{self._label(job_id)}: {count} {how}; next in {delay:.1f} s"
         is_told = self._maybe(kind, text, "warning", always=job_id in self.followed)
         if is_told and len(self.followed) < _FOLLOWED:
             self.followed.add(job_id)

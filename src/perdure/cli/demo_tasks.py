@@ -1,7 +1,7 @@
 """The demo's app: a small shop whose tasks call services that fail on purpose, and the worker that runs them.
 
-How the fake services behave is part of each job's arguments, drawn from the demo's seed: nothing here is left to chance,
-and nothing leaves the machine.
+How the fake services behave is part of each job's arguments, drawn from the demo's seed: nothing here is left to
+chance, and nothing leaves the machine.
 """
 
 from __future__ import annotations

@@ -75,14 +75,14 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
     """
     positional, named = _read_arguments(arguments, args_json)
     given = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
-    if not session.has_app:
-        faults.warn("no app is given (--app), so the task's name and arguments are not checked.")
     with session.app(may_create=True) as app:
         if session.has_app and task not in app.tasks:
             near = difflib.get_close_matches(task, app.tasks, n=1)
             known = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(sorted(app.tasks)) or 'no task'}."
             raise UnknownTask(f"The app has no task {task!r}.", known)
         job_id = app.enqueue_named(task, positional, named, **given)
+    if not session.has_app:
+        faults.warn("no app is given (--app), so the task's name and arguments were not checked.")
     if session.is_json:
         session.emit({"id": job_id})
     else:

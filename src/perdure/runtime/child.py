@@ -104,13 +104,8 @@ def _run(call: Call, functions: _Functions) -> Ending:
         failure = capture(error)
         message = clean(f"the child process could not import {call.module}:{call.name}: {failure}", 1000)
         return Raised(error=Failure(type="ImportError", message=message, trace=failure.trace))
-    handler = Handler(
-        task=call.job.task,
-        function=function,
-        kind="process",
-        max_payload=call.max_payload,
-        max_result=call.max_result,
-    )
+    limits = {"max_payload": call.max_payload, "max_result": call.max_result}
+    handler = Handler.of(call.job.task, function, is_process=True, **limits)
     started_at = call.job.started_at or call.job.run_at
     token = running.set(describe(call.job, call.max_attempts, call.timeout, started_at))
     try:

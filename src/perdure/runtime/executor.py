@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -90,7 +90,7 @@ class Executor:
         started_at = self._clock.now()
         holding.runner = asyncio.current_task()
         try:
-            ending = await self._attempt(holding, policy)
+            ending = await self._attempt(holding, policy, started_at)
         finally:
             holding.runner = None
         if holding.interrupt == "lease":
@@ -104,7 +104,7 @@ class Executor:
         self._threads.close()
         self._children.close()
 
-    async def _attempt(self, holding: Holding, policy: Policy) -> Ending:
+    async def _attempt(self, holding: Holding, policy: Policy, now: datetime) -> Ending:
         """Enter the handler in the way its kind asks for, and say how that ended."""
         job = holding.job
         if holding.is_broken_off():
@@ -112,14 +112,14 @@ class Executor:
         handler = self._registry.handler(job.task)
         if handler is None:
             return TaskUnknown()
-        over = spent(job, policy, self._clock.now())
+        over = spent(job, policy, now)
         if over is not None:
             return over
         try:
             positional, named = handler.arguments(job)
         except BadPayload as error:
             return Undecodable(detail=clean(str(error), 500))
-        token = running.set(describe(job, policy.limit, policy.timeout, self._clock.now()))
+        token = running.set(describe(job, policy.limit, policy.timeout, now))
         try:
             if self._isolates and handler.reference is not None:
                 if handler.kind == "process":

@@ -57,9 +57,10 @@ class Claims:
 class Pace:
     """How many jobs a worker finishes per second, measured, and how many it may therefore hold in advance."""
 
-    def __init__(self, *, horizon: float, most: int) -> None:
+    def __init__(self, *, horizon: float, most: int, slots: int = 1) -> None:
         self._horizon = horizon
         self._most = most
+        self._slots = slots
         self._rate = 0.0
         self._began = 0.0
         self._finished = 0
@@ -73,6 +74,9 @@ class Pace:
         """Take a reading: so many attempts were finished in all, at this moment."""
         elapsed = now - self._began
         if elapsed <= 0:
+            return
+        # Slots that happen to end together are no pace: a reading takes its time, or a turnover of every slot.
+        if elapsed < self._horizon and finished - self._finished <= 2 * self._slots:
             return
         reading = (finished - self._finished) / elapsed
         # Follow a rising pace fast but not at once, and forget a past one within a few readings.

@@ -27,19 +27,29 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     function: Callable[..., Any]
     kind: Kind
+    is_async: bool
+    reference: tuple[str, str] | None
+    """(module, qualified name), by which a child process finds the function; None if it cannot be found so."""
     max_payload: int
     max_result: int
 
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
-    @property
-    def reference(self) -> tuple[str, str] | None:
-        """(module, qualified name), by which a child process finds the function; None if it cannot be found so."""
-        module = getattr(self.function, "__module__", None)
-        name = getattr(self.function, "__qualname__", "<locals>")
-        return None if module is None or "<" in name else (module, name)
+    @classmethod
+    def of(
+        cls, task: str, function: Callable[..., Any], *, is_process: bool, max_payload: int, max_result: int
+    ) -> Handler:
+        """The handler that a function is: on the loop, in a thread, or in a child process."""
+        is_async = inspect.iscoroutinefunction(function)
+        module = getattr(function, "__module__", None)
+        name = getattr(function, "__qualname__", "<locals>")
+        return cls(
+            task=task,
+            function=function,
+            kind="process" if is_process else "async" if is_async else "thread",
+            is_async=is_async,
+            reference=None if module is None or "<" in name else (module, name),
+            max_payload=max_payload,
+            max_result=max_result,
+        )
 
     def arguments(self, job: Job) -> tuple[list[Any], dict[str, Any]]:
         """The job's arguments; raises BadPayload."""
