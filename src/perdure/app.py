@@ -187,6 +187,12 @@ class App:
         """Every registered task by name."""
         return MappingProxyType(self._tasks)
 
+    def queue_names(self) -> tuple[str, ...]:
+        """Every queue that the app's code names: those of its tasks, the described ones, and their retry queues."""
+        names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
+        names.update(policy.fairness.retry_queue for policy in self._queues.values() if policy.fairness.retry_queue)
+        return tuple(sorted(names))
+
     @property
     def max_payload(self) -> int:
         return self.settings.max_payload
@@ -309,7 +315,7 @@ class App:
         self._refuse_unreachable_functions()
         settings = self.settings
         plan = Plan(
-            queues=tuple(checked_queue(queue) for queue in queues or settings.queues),
+            queues=tuple(checked_queue(queue) for queue in queues or settings.queues or self.queue_names()),
             concurrency=settings.concurrency if concurrency is None else concurrency,
             lease=settings.lease if lease is None else lease,
             grace=settings.grace if grace is None else grace,

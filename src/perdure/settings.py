@@ -20,7 +20,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How an app behaves where its code does not say otherwise."""
 
     url: Annotated[str, "where the jobs are kept"] = "sqlite:///perdure.db"
-    queues: Annotated[tuple[str, ...], "the queues a worker serves when it is not told"] = ("default",)
+    queues: Annotated[tuple[str, ...] | None, "the queues a worker serves; unset: all that the app's code names"] = None
     concurrency: Annotated[int, "how many attempts a worker process runs at once"] = 50
     lease: Annotated[timedelta, "how long a silent worker keeps its jobs"] = timedelta(seconds=30)
     grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)
@@ -52,8 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise BadSetting(f"poll is {self.poll}; it must be longer than nothing.")
         if self.log not in ("console", "json"):
             raise BadSetting(f"log is {self.log!r}; it must be console or json.")
-        if not self.queues:
-            raise BadSetting("queues is empty; a worker needs at least one queue.")
+        if self.queues is not None and not self.queues:
+            raise BadSetting("queues is empty; a worker needs at least one queue.", "Leave it unset for all queues.")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], **given: Any) -> Settings:

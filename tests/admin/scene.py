@@ -38,10 +38,11 @@ class Scene:
         delay: timedelta | None = None,
         args: bytes = b"{}",
         unique: str | None = None,
+        priority: int = 0,
     ) -> JobId:
         self._last = make_id(self.clock.now(), next(self._numbers), self._last)
         job_id = format_id(self._last)
-        new = NewJob(id=job_id, task=task, queue=queue, args=args, delay=delay, unique=unique)
+        new = NewJob(id=job_id, task=task, queue=queue, args=args, delay=delay, unique=unique, priority=priority)
         return self.store.enqueue([new]).wait()[0]
 
     def register(self, queues: tuple[str, ...] = ("default",), lease: timedelta = LEASE) -> None:
@@ -79,7 +80,7 @@ class Scene:
         unique: str | None = None,
         args: bytes = b"{}",
     ) -> JobId:
-        job_id = self.enqueue(task, queue, unique=unique, args=args)
+        job_id = self.enqueue(task, queue, unique=unique, args=args, priority=100)
         [job] = self.run(queue)
         assert job.id == job_id
         failure = Failure(type=error, message=message, lineage=(error,), trace='  File "x.py", line 1\n')
@@ -97,7 +98,7 @@ class Scene:
         return job_id
 
     def succeeded(self, task: str = "send", queue: str = "default") -> JobId:
-        job_id = self.enqueue(task, queue)
+        job_id = self.enqueue(task, queue, priority=100)
         [job] = self.run(queue)
         outcome = Outcome(
             verb="succeed",
@@ -113,7 +114,7 @@ class Scene:
 
     def failing(self, task: str = "send", delay: timedelta = timedelta(minutes=5)) -> JobId:
         """A job that failed once and waits for its retry."""
-        job_id = self.enqueue(task)
+        job_id = self.enqueue(task, priority=100)
         [job] = self.run()
         outcome = Outcome(
             verb="fail",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
+
+from perdure.clock import SystemClock, VirtualClock
 
 
 def test_queues_are_listed_paused_and_resumed(scene: Scene, perdure: Runner) -> None:
@@ -40,8 +43,6 @@ def test_stats_add_up(scene: Scene, perdure: Runner) -> None:
 
 def findings(perdure: Runner) -> tuple[int, dict[str, str]]:
     result = perdure("doctor", "--json")
-    import json
-
     return result.exit_code, {
         f"{finding['check']} {finding['level']}": finding["text"] for finding in json.loads(result.stdout)["findings"]
     }
@@ -71,10 +72,13 @@ def test_the_doctor_finds_silent_workers(scene: Scene, perdure: Runner) -> None:
     assert "silent since" in found["workers problem"]
 
 
-def test_the_doctor_finds_jobs_that_nobody_serves(scene: Scene, perdure: Runner) -> None:
-    scene.clock.advance(-scene.clock.now().resolution * 0)
-    scene.enqueue()
-    assert findings(perdure)[0] == 0
+def test_the_doctor_finds_jobs_that_nobody_serves(tmp_path: Path) -> None:
+    long_ago = Scene(tmp_path / "old.db", VirtualClock(SystemClock().now() - timedelta(hours=1)))
+    long_ago.enqueue(queue="mail")
+    long_ago.close()
+    code, found = findings(Runner(long_ago.url, tmp_path))
+    assert code == 1
+    assert found["workers problem"] == "1 ready job in mail, and no living worker serves it"
 
 
 def test_the_doctor_finds_a_file_that_everybody_may_write(perdure: Runner, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from perdure.cli import faults, output
 from perdure.cli.lazy import SuggestingGroup
 from perdure.cli.options import store_options
 from perdure.cli.session import Session
+from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store.reads import SchemaStatus
 
 
@@ -29,15 +30,22 @@ def migrate(session: Session) -> None:
 @store_options
 def status(session: Session) -> int:
     """Say which schema the store has, changing nothing; exit code 1 when it is not current."""
-    with session.store(auto_migrate=False) as store:
-        found = store.schema().wait()
+    try:
+        with session.store(auto_migrate=False) as store:
+            found = store.schema().wait()
+    except (SchemaTooOld, SchemaTooNew) as error:
+        if session.is_json:
+            session.emit({"found": None, "wanted": None, "is_current": False, "message": str(error)})
+        else:
+            output.say(str(error))
+        return faults.FAILED
     _print_status(session, found)
     return faults.OK if found.is_current else faults.FAILED
 
 
 def _print_status(session: Session, status: SchemaStatus) -> None:
     if session.is_json:
-        session.emit({"found": status.found, "wanted": status.wanted, "is_current": status.is_current})
+        session.emit({"found": status.found, "wanted": status.wanted, "is_current": status.is_current, "message": None})
     elif status.is_current:
         output.say(f"The schema is current (version {status.found}).")
     else:

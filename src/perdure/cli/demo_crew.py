@@ -76,15 +76,15 @@ class Crew:
         ).start()
         return process.pid
 
-    def hear(self, timeout: float) -> list[Heard]:
-        """The log records since the last call; waits for the first as long as this."""
+    def hear(self, span: float) -> list[Heard]:
+        """Listen for so many seconds; gives the log records of that time."""
+        until = self._clock.monotonic() + span
         found: list[Heard] = []
-        try:
-            found.append(self._heard.get(timeout=timeout))
-            while True:
-                found.append(self._heard.get_nowait())
-        except queue.Empty:
-            return found
+        while True:
+            try:
+                found.append(self._heard.get(timeout=max(0.0, until - self._clock.monotonic())))
+            except queue.Empty:
+                return found
 
     def gone(self) -> list[Gone]:
         """The workers that have ended since the last call."""

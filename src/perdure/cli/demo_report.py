@@ -129,7 +129,7 @@ def _print_check(check: Check, stream: TextIO) -> None:
 
 
 def _print(stream: TextIO, text: str = "", *, bold: bool = False, colour: str | None = None) -> None:
-    click.echo(_styled(text, stream, bold=bold, fg=colour), file=stream)
+    click.echo(_styled(text, stream, bold=bold or None, fg=colour), file=stream)
 
 
 def _styled(text: str, stream: TextIO, **style: Any) -> str:

@@ -93,7 +93,7 @@ class Run:
         while not self._is_past(0.12):
             yield "before the crash"
         lost = self._workers_lost
-        self._enqueue([self._cast.photo])
+        self._story.follow(self._enqueue([self._cast.photo])[0])
         while self._workers_lost == lost:
             yield "waiting for the crash"
         while not self._is_past(0.4):

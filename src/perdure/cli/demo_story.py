@@ -15,10 +15,10 @@ from perdure.model.job import JobId
 MOST_LINES = 40
 
 _BUDGET = {
-    "failed": 3,
-    "asked to wait": 2,
-    "timeout": 2,
-    "lost": 2,
+    "failed": 2,
+    "asked to wait": 1,
+    "timeout": 1,
+    "lost": 1,
     "dead exhausted": 1,
     "dead unrecoverable": 2,
     "dead failed": 1,
@@ -32,7 +32,7 @@ _BUDGET = {
 """How often each kind of event is told; others of its kind are only counted."""
 _USUAL_BUDGET = 2
 _FOLLOWED = 4
-"""So many jobs are told from their first failure to their end."""
+"""So many jobs at a time are told from a failure to their end."""
 
 
 class Story:
@@ -57,6 +57,10 @@ class Story:
         """Tell something that matters whatever else was told."""
         self._lines += 1
         self._say(text, tone)
+
+    def follow(self, job_id: JobId) -> None:
+        """From now on tell whatever happens to this job."""
+        self.followed.add(job_id)
 
     def hear(self, heard: Heard) -> None:
         """Take one log record of a worker."""
@@ -121,12 +125,15 @@ class Story:
         if error.startswith("RetryAfter"):
             kind = "asked to wait"
         delay = float(record.get("delay") or 0)
-        how = "was lost with its worker" if kind == "lost" else f"failed: {error}"
+        how, place = f"failed: {error}", ""
+        if kind == "lost":
+            how = f"was lost: {error.partition(': ')[2]}" if "child" in error else "was lost with its worker"
+            place = ", alone in a child process"  # whoever was lost with a worker may be what killed it
         count = f"attempt {record['attempt']} of {record['max_attempts']}"
-        text = f"{self._label(job_id)}: {count} {how}; next in {delay:.1f} s"
+        text = f"{self._label(job_id)}: {count} {how}; next in {delay:.1f} s{place}"
         is_told = self._maybe(kind, text, "warning", always=job_id in self.followed)
         if is_told and len(self.followed) < _FOLLOWED:
-            self.followed.add(job_id)
+            self.follow(job_id)
 
     def _dead(self, job_id: JobId, record: Mapping[str, Any]) -> None:
         reason = str(record["reason"])

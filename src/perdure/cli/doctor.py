@@ -16,6 +16,7 @@ from perdure.cli.options import store_options
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.session import Session, sqlite_path
 from perdure.clock import SystemClock
+from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store import Store
 from perdure.store.workers import WorkerInfo
 
@@ -41,8 +42,11 @@ def doctor(session: Session) -> int:
 
     Exit code 1 when there is a problem; notes alone do not change it.
     """
-    with session.app(auto_migrate=False) as app:
-        findings = [*_engine(app.store), *_file(app.settings.url), *_jobs(app.store)]
+    try:
+        with session.app(auto_migrate=False) as app:
+            findings = [*_engine(app.store), *_file(app.settings.url), *_jobs(app.store)]
+    except (SchemaTooOld, SchemaTooNew) as error:
+        findings = [Finding("schema", "problem", str(error))]
     has_problem = any(finding.level == "problem" for finding in findings)
     if session.is_json:
         session.emit({"is_healthy": not has_problem, "findings": [finding._asdict() for finding in findings]})

@@ -1,0 +1,88 @@
+"""The engines that the suite runs on; the only file of it that knows their names."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.conformance.scene import Scene
+
+from perdure.clock import Clock, VirtualClock
+from perdure.engines.opener import open_store
+from perdure.store import Store
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach one engine: a URL of a new, empty store, and a caller's own connection to it."""
+
+    name: str
+    make_url: Callable[[Path], str]
+    connect: Callable[[Path], AbstractContextManager[Any]] | None = None
+
+
+ENGINES = (
+    Engine(
+        name="sqlite-file",
+        make_url=lambda directory: f"sqlite:///{directory}/store.db",
+        connect=lambda directory: closing(sqlite3.connect(directory / "store.db")),
+    ),
+    Engine(name="sqlite-memory", make_url=lambda directory: "sqlite://"),
+)
+
+
+@pytest.fixture(params=ENGINES, ids=[engine.name for engine in ENGINES])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return request.param
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def url(engine: Engine, tmp_path: Path) -> str:
+    return engine.make_url(tmp_path)
+
+
+@pytest.fixture
+def open_again(url: str, store: Store) -> Iterator[Callable[[Clock], Store]]:
+    """Opens the same store once more, as another process would."""
+    if not store.capabilities.is_shared:
+        pytest.skip("the store is private to whoever opened it")
+    opened: list[Store] = []
+
+    def open_one_more(clock: Clock) -> Store:
+        opened.append(open_store(url, clock=clock))
+        return opened[-1]
+
+    yield open_one_more
+    for other in opened:
+        other.close()
+
+
+@pytest.fixture
+def connection(engine: Engine, store: Store, tmp_path: Path) -> Iterator[Any]:
+    """A caller's own connection to the store."""
+    if not store.capabilities.has_caller_transactions:
+        pytest.skip("the engine cannot enqueue inside a caller's transaction")
+    assert engine.connect is not None
+    with engine.connect(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(url: str, clock: VirtualClock) -> Iterator[Store]:
+    opened = open_store(url, clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def scene(store: Store, clock: VirtualClock) -> Scene:
+    return Scene(store, clock)

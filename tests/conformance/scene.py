@@ -1,0 +1,122 @@
+"""Short words for what the suite does over and over: make jobs, fetch them, end them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from perdure.clock import VirtualClock
+from perdure.model.failure import Failure
+from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
+from perdure.model.outcome import Outcome
+from perdure.store import Store
+from perdure.store.jobs import Ended, Want
+
+LEASE = timedelta(seconds=30)
+SECOND = timedelta(seconds=1)
+
+
+def an_error(message: str = "it broke", kind: str = "ValueError") -> Failure:
+    return Failure(type=kind, message=message, lineage=(kind, "Exception"), trace="somewhere", frame="app:handler")
+
+
+def ended(job: Job, outcome: Outcome, **changes: Any) -> Ended:
+    """What a worker commits about a running job; `changes` break the fence."""
+    given = {
+        "job_id": job.id,
+        "attempt": job.attempt,
+        "worker": job.worker,
+        "task": job.task,
+        "outcome": outcome,
+        "started_at": job.started_at,
+        "ended_at": job.started_at + SECOND if job.started_at else None,
+    }
+    return Ended(**{**given, **changes})
+
+
+def success(job: Job, **changes: Any) -> Outcome:
+    given: dict[str, Any] = {
+        "verb": "succeed",
+        "state": "succeeded",
+        "attempt": "succeeded",
+        "failures": job.failures,
+        "recoveries": job.recoveries,
+        "lane": job.lane,
+        "result": b'"done"',
+    }
+    return Outcome(**{**given, **changes})
+
+
+def failure(job: Job, **changes: Any) -> Outcome:
+    """A failure that is followed by a retry, ten seconds later unless told otherwise."""
+    given: dict[str, Any] = {
+        "verb": "fail",
+        "state": "waiting",
+        "attempt": "failed",
+        "reason": "failed",
+        "failures": job.failures + 1,
+        "recoveries": job.recoveries,
+        "lane": "retry",
+        "delay": 10 * SECOND,
+        "error": an_error(),
+    }
+    return Outcome(**{**given, **changes})
+
+
+def death(job: Job, **changes: Any) -> Outcome:
+    return failure(job, **{"state": "dead", "reason": "exhausted", "delay": None, **changes})
+
+
+class Scene:
+    """A store under test, its clock, and the jobs made so far."""
+
+    def __init__(self, store: Store, clock: VirtualClock) -> None:
+        self.store = store
+        self.clock = clock
+        self._last_id = 0
+
+    def new_id(self) -> JobId:
+        self._last_id = make_id(self.clock.now(), 0, self._last_id)
+        return format_id(self._last_id)
+
+    def new_job(self, **changes: Any) -> NewJob:
+        return NewJob(**{"id": self.new_id(), "task": "send", "queue": "mail", "args": b"{}", **changes})
+
+    def enqueue(self, **changes: Any) -> JobId:
+        return self.store.enqueue([self.new_job(**changes)]).wait()[0]
+
+    def worker(self, name: str = "worker-1", lease: timedelta = LEASE) -> WorkerId:
+        worker = WorkerId(name)
+        self.store.register(
+            worker, host="here", pid=7, queues=("mail",), concurrency=5, version="1.0", lease=lease
+        ).wait()
+        return worker
+
+    def fetch(self, worker: WorkerId, *, limit: int = 100, queue: str = "mail", **want: Any) -> list[Job]:
+        asked = Want(**{"queue": queue, "fresh": 50, "retry": 50, **want})
+        return self.store.fetch(worker, [asked], limit).wait()
+
+    def running(self, worker: WorkerId | None = None, **changes: Any) -> Job:
+        """A job that was just made and fetched; nothing else may be ready in its queue."""
+        worker = worker or self.worker()
+        job_id = self.enqueue(**changes)
+        (job,) = self.fetch(worker, queue=changes.get("queue", "mail"))
+        assert job.id == job_id
+        return job
+
+    def end(self, job: Job, outcome: Outcome, **changes: Any) -> bool:
+        (accepted,) = self.store.commit([ended(job, outcome, **changes)]).wait()
+        return accepted
+
+    def dead(self, worker: WorkerId | None = None, error: Failure | None = None, **changes: Any) -> JobId:
+        job = self.running(worker, **changes)
+        assert self.end(job, death(job, error=error or an_error()))
+        return job.id
+
+    def get(self, job_id: JobId) -> Job:
+        (job,) = self.store.get([job_id]).wait()
+        assert job is not None
+        return job
+
+    def pass_time(self, by: timedelta) -> None:
+        self.clock.advance(by)
