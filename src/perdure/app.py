@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from random import Random, SystemRandom
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import msgspec
@@ -18,19 +17,19 @@ from perdure.client_sync import Client
 from perdure.clock import Clock, SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store
-from perdure.errors import BadOption, UnknownTask
+from perdure.errors import BadOption
 from perdure.identity import Ids
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
-from perdure.model.explain import Explanation, explain
+from perdure.model.explain import Explanation
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
-from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.state import Delivery
 from perdure.observe.log import LogObserver
-from perdure.runtime.handler import Handler
+from perdure.registry import Registry
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
 from perdure.store import Store
@@ -82,17 +81,13 @@ class App:
             )
         self.settings = settings
         self.observer: Observer = observer or LogObserver()
-        self._policy = AppPolicy(
+        policy = AppPolicy(
             retry=Retry.coerce(retry),
             max_attempts_cap=settings.max_attempts_cap,
             max_retry_after=settings.max_retry_after,
             unknown_task_ttl=settings.unknown_task_ttl,
         )
-        self._tasks: dict[str, Task[..., Any]] = {}
-        self._handlers: dict[str, Handler] = {}
-        self._queues: dict[str, QueuePolicy] = {}
-        self._plain_queue = QueuePolicy()
-        self._policies: dict[tuple[str, str], Policy] = {}
+        self.registry = Registry(policy, max_payload=settings.max_payload, max_result=settings.max_result)
         self._lock = threading.Lock()
         self._store: Store | None = None
         clock = SystemClock()
@@ -104,7 +99,7 @@ class App:
         )
 
     def __repr__(self) -> str:
-        return f"<App with {len(self._tasks)} tasks>"
+        return f"<App with {len(self.tasks)} tasks>"
 
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
@@ -156,7 +151,7 @@ class App:
                 is_process=process,
                 policy=policy,
             )
-            self._register(task)
+            self.registry.add_task(task)
             return task
 
         return register if function is None else register(function)
@@ -179,19 +174,12 @@ class App:
             max_retries_running=max_retries_running,
         )
         policy = QueuePolicy(retry=None if retry is None else Retry.coerce(retry), fairness=fairness)
-        self._queues[checked_queue(name)] = policy
-        self._policies.clear()
+        self.registry.describe_queue(name, policy)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         """Every registered task by name."""
-        return MappingProxyType(self._tasks)
-
-    def queue_names(self) -> tuple[str, ...]:
-        """Every queue that the app's code names: those of its tasks, the described ones, and their retry queues."""
-        names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
-        names.update(policy.fairness.retry_queue for policy in self._queues.values() if policy.fairness.retry_queue)
-        return tuple(sorted(names))
+        return self.registry.tasks
 
     @property
     def max_payload(self) -> int:
@@ -242,7 +230,7 @@ class App:
 
     def enqueue_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> JobId:
         """Enqueue a task by name, as the command line does; the task may live in another program."""
-        known = self._tasks.get(task)
+        known = self.tasks.get(task)
         if known is not None:
             prepared = known.options(**options)
             return prepared.enqueue(*args, **kwargs)
@@ -251,42 +239,11 @@ class App:
 
     def explain(self, task: str) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
-        found = self._tasks.get(task)
-        if found is None:
-            known = ", ".join(sorted(self._tasks)) or "none"
-            raise UnknownTask(f"No task is named {task!r}.", f"Registered tasks: {known}.")
-        plain = self._plain_job(found)
-        return explain(
-            f"task {task}",
-            self.policy(plain),
-            queue=found.queue,
-            delivery=found.delivery,
-            delivery_origin="task",
-        )
+        return self.registry.explain_task(task, self.surroundings.clock.now())
 
     def explain_job(self, job: Job) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
-        subject = f"job {job.id} ({job.task})"
-        return explain(subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job")
-
-    def handler(self, task: str) -> Handler | None:
-        """The handler of a task, for the runtime."""
-        return self._handlers.get(task)
-
-    def policy(self, job: Job) -> Policy:
-        """The policy that holds for a job."""
-        queue = job.origin or job.queue
-        if job.retry is not None or job.max_attempts is not None or job.timeout is not None:
-            return self._resolve(job, queue)
-        key = (job.task, queue)
-        found = self._policies.get(key)
-        if found is None:
-            found = self._policies[key] = self._resolve(job, queue)
-        return found
-
-    def fairness(self, queue: str) -> Fairness:
-        """How a queue treats its lanes."""
-        return self._queues.get(queue, self._plain_queue).fairness
+        return self.registry.explain_job(job)
 
     def run_worker(
         self,
@@ -312,10 +269,10 @@ class App:
         grace: timedelta | None = None,
     ) -> Worker:
         """A worker that is not running yet; call it on the event loop that will run it."""
-        self._refuse_unreachable_functions()
+        self.registry.refuse_unreachable_functions()
         settings = self.settings
         plan = Plan(
-            queues=tuple(checked_queue(queue) for queue in queues or settings.queues or self.queue_names()),
+            queues=tuple(checked_queue(queue) for queue in queues or settings.queues or self.registry.queue_names()),
             concurrency=settings.concurrency if concurrency is None else concurrency,
             lease=settings.lease if lease is None else lease,
             grace=settings.grace if grace is None else grace,
@@ -328,7 +285,7 @@ class App:
         here = self.surroundings
         return Worker(
             store=self.store,
-            registry=self,
+            registry=self.registry,
             plan=plan,
             clock=here.clock,
             random=here.random,
@@ -341,28 +298,6 @@ class App:
         from perdure.testing import Harness  # the harness needs the app, and only tests need it
 
         return Harness(self, seed=seed)
-
-    def _register(self, task: Task[..., Any]) -> None:
-        if task.name in self._tasks:
-            raise BadOption(
-                f"A task named {task.name!r} is registered already.",
-                'Give one of them another name: @app.task(name="...").',
-            )
-        self._tasks[task.name] = task
-        self._policies.clear()
-        self._handlers[task.name] = Handler.of(
-            task.name,
-            task.function,
-            is_process=task.is_process,
-            max_payload=self.settings.max_payload,
-            max_result=self.settings.max_result,
-        )
-
-    def _resolve(self, job: Job, queue: str) -> Policy:
-        task = self._tasks.get(job.task)
-        return resolve(
-            job, None if task is None else task.policy, self._queues.get(queue, self._plain_queue), self._policy
-        )
 
     def _new_job(self, bound: Bound) -> NewJob:
         options = bound.options
@@ -380,32 +315,6 @@ class App:
             delivery=bound.delivery,
             timeout=options.timeout,
         )
-
-    def _plain_job(self, task: Task[..., Any]) -> Job:
-        now = self.surroundings.clock.now()
-        return Job(
-            id=JobId(""),
-            task=task.name,
-            queue=task.queue,
-            state="ready",
-            lane="fresh",
-            args=b"{}",
-            priority=task.priority,
-            run_at=now,
-            attempt=0,
-            failures=0,
-            recoveries=0,
-            delivery=task.delivery,
-            created_at=now,
-        )
-
-    def _refuse_unreachable_functions(self) -> None:
-        for name, handler in self._handlers.items():
-            if handler.kind == "process" and handler.reference is None:
-                raise BadOption(
-                    f"The task {name!r} has process=True, but a child process cannot find its function.",
-                    "Define it at the top level of a module.",
-                )
 
 
 def _connection_of(jobs: Sequence[Bound]) -> object | None:

@@ -60,7 +60,7 @@ class Harness:
             open_store=lambda: open_store("sqlite://", clock=self.clock, is_inline=True),
         )
         self._runner = asyncio.Runner()
-        self._executor = Executor(registry=self._app, clock=self.clock, random=self._random, isolates=False)
+        self._executor = Executor(registry=self._app.registry, clock=self.clock, random=self._random, isolates=False)
         return self
 
     def __exit__(
@@ -169,7 +169,7 @@ class Harness:
         store, app = self.store, self._app
         promoter = Promoter(store=store, clock=self.clock, poll=1.0)
         reaper = Reaper(
-            store=store, registry=app, clock=self.clock, random=self._random, observer=app.observer, every=1.0
+            store=store, registry=app.registry, clock=self.clock, random=self._random, observer=app.observer, every=1.0
         )
         count = 0
         while True:
@@ -190,5 +190,5 @@ class Harness:
         await self._register()
         claims = self._claims.get(queues)
         if claims is None:
-            claims = self._claims[queues] = Claims(store=self.store, registry=self._app, queues=queues)
+            claims = self._claims[queues] = Claims(store=self.store, registry=self._app.registry, queues=queues)
         return await claims.fetch(self._worker_id, 1)

@@ -30,7 +30,6 @@ from perdure.errors import (
 
 NOBODY = "01890a5d-ac96-774b-bcce-b302099a8057"
 HEAVY = {"rich", "sqlite3", "psycopg", "redis", "starlette", "uvicorn"}
-OWN = [name for name in COMMANDS if name != "demo"]
 
 
 def imported_by(*args: str) -> set[str]:
@@ -45,7 +44,7 @@ def imported_by(*args: str) -> set[str]:
     return set(done.stdout.rpartition("MODULES ")[2].split())
 
 
-@pytest.mark.parametrize("args", [(), *((name,) for name in OWN), ("jobs", "ls"), ("dlq", "replay")])
+@pytest.mark.parametrize("args", [(), *((name,) for name in COMMANDS), ("jobs", "ls"), ("dlq", "replay")])
 def test_help_imports_nothing_heavy(args: tuple[str, ...]) -> None:
     modules = imported_by(*args, "--help")
     assert not modules & HEAVY
@@ -57,12 +56,19 @@ def test_the_help_of_the_root_imports_no_command() -> None:
     assert modules == {"perdure.cli", "perdure.cli.main", "perdure.cli.faults", "perdure.cli.lazy", "perdure.errors"}
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_in_the_root_help_is_true(name: str) -> None:
     command = root.get_command(click.Context(root), name)
     assert command is not None
     assert command.name == name
     assert command.help
+
+
+@pytest.mark.parametrize("args", [[], ["jobs"], ["dlq"], ["policy"]])
+def test_a_group_without_a_command_shows_its_help(perdure: Runner, args: list[str]) -> None:
+    result = perdure(*args)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == perdure(*args, "--help").stdout
 
 
 def test_the_version_is_printed(perdure: Runner) -> None:

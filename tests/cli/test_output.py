@@ -67,6 +67,16 @@ def test_a_plain_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "NAME     N\na        1\nbcdef  200\n"
 
 
+def test_on_a_narrow_terminal_no_column_is_lost(scene: Scene, perdure: Runner) -> None:
+    job_id = scene.dead(task="a_task_with_quite_a_long_name", message="a message that is long " * 9)
+    for columns in ("60", "100", "300"):
+        _, screen = perdure.terminal("dlq", "ls", env={"COLUMNS": columns, "NO_COLOR": "1"})
+        assert job_id in screen
+        assert all(heading in screen for heading in ("ID", "TASK", "STATE", "ATTEMPT", "CREATED", "WHEN", "WHY"))
+    _, screen = perdure.terminal("doctor", env={"COLUMNS": "60", "NO_COLOR": "1"})
+    assert all(heading in screen for heading in ("CHECK", "LEVEL", "FOUND"))
+
+
 def test_json_keeps_control_characters_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     output.emit({"a": "\x1b[31m \x9b \u202e é"})
     printed = capsys.readouterr().out

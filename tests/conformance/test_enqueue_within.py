@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -51,10 +52,11 @@ def test_a_taken_unique_key_gives_the_live_jobs_id(scene: Scene, connection: Any
 
 
 def test_a_delay_counts_from_the_stores_now(scene: Scene, connection: Any) -> None:
-    job = scene.new_job(delay=scene.clock.now() - scene.clock.now())
+    job = scene.new_job(delay=timedelta(hours=1))
     scene.store.enqueue_within(connection, [job])
     connection.commit()
-    assert scene.get(job.id).run_at == scene.clock.now()
+    kept = scene.get(job.id)
+    assert (kept.state, kept.run_at) == ("waiting", scene.clock.now() + timedelta(hours=1))
 
 
 def test_something_that_is_no_connection_is_refused_with_what_is_supported(scene: Scene) -> None:

@@ -262,7 +262,7 @@ def test_arguments_that_no_longer_fit_end_the_job_dead_without_a_run(app: App):
         @grown.task(name="grown")
         def after(a: int, b: int) -> None: ...
 
-        app._handlers["grown"] = grown._handlers["grown"]
+        app.registry._handlers["grown"] = grown.registry._handlers["grown"]
         t.drain()
         assert (t.job(job_id).state, t.job(job_id).reason) == ("dead", "bad payload")
 

@@ -59,7 +59,7 @@ def test_a_single_result_is_committed_at_once_and_not_when_a_batch_is_full():
         )
         running = asyncio.create_task(committer.run())
         now = clock.now()
-        outcome = decide(job, Returned(), App("sqlite://").policy(job), now, Random(1))
+        outcome = decide(job, Returned(), App("sqlite://").registry.policy(job), now, Random(1))
         committer.put(Finished(job=job, outcome=outcome, limit=4, started_at=now, ended_at=now))
         async with asyncio.timeout(10):
             await committed.wait()

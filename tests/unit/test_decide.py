@@ -251,6 +251,16 @@ def test_precedence_is_job_over_task_over_queue_over_app():
     assert resolve(a_job(retry=four.text), task, queue, app).retry == four
 
 
+def test_a_policy_function_that_raises_does_not_cost_the_job():
+    def broken(n: int) -> float:
+        raise ZeroDivisionError
+
+    outcome = outcome_of(Raised(error=BOOM), policy=a_policy(Retry.function(broken)))
+    assert outcome.state == "waiting"
+    assert outcome.delay is not None
+    assert outcome.delay <= timedelta(seconds=1)
+
+
 delays = st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400))
 failures = st.builds(
     lambda name, message: Failure(type=name, message=message, lineage=(name, "Exception")),

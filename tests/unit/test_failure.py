@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -133,6 +134,10 @@ def test_a_long_message_says_how_long_it_was() -> None:
     assert message.endswith("… (10,000,000 characters in all)")
 
 
+def test_a_message_that_lies_about_its_length_is_measured() -> None:
+    assert capture(LyingError()).message.endswith("x… (50,000 characters in all)")
+
+
 def test_an_exception_that_was_never_raised_has_no_trace() -> None:
     failure = capture(ValueError("x"))
     assert failure.trace == ""
@@ -158,9 +163,11 @@ def test_the_frame_is_in_own_code_not_in_the_standard_library() -> None:
 
 def test_a_failed_import_is_put_down_to_who_imported() -> None:
     def own() -> None:
-        __import__("perdure.nothing_of_that_name")
+        importlib.import_module("perdure.nothing_of_that_name")
 
-    assert failure_of(own).frame.endswith("own")
+    failure = failure_of(own)
+    assert "<frozen importlib" in failure.trace
+    assert failure.frame.endswith("own")
 
 
 def test_a_deep_trace_keeps_its_innermost_frames() -> None:

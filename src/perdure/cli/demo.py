@@ -10,21 +10,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import TYPE_CHECKING
 
 import click
 
 from perdure.cli import faults
-from perdure.cli.demo_cast import FEWEST, MOST, USUAL
+
+if TYPE_CHECKING:
+    from perdure.app import App
+    from perdure.cli.demo_books import Books
+    from perdure.cli.demo_run import Played
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
 @click.option(
-    "--jobs", type=click.IntRange(FEWEST, MOST), default=USUAL, show_default=True, metavar="N", help="How many jobs."
+    "--jobs", type=click.IntRange(20, 2000), default=300, show_default=True, metavar="N", help="How many jobs."
 )
-@click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="What the services do is drawn from it."
-)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Another seed, other troubles.")
 @click.option("--keep", is_flag=True, help="Keep the file with the jobs, and say where it is.")
 @click.option("--json", "is_json", is_flag=True, help="Print the books as JSON; the story goes to stderr.")
 def demo(jobs: int, seed: int, keep: bool, is_json: bool) -> int:
@@ -34,80 +38,95 @@ def demo(jobs: int, seed: int, keep: bool, is_json: bool) -> int:
     and one worker is killed with SIGKILL. At the end the books are checked against a ledger outside of the store.
     Nothing leaves this machine, and nothing is left on it without --keep.
     """
-    stream = sys.stderr if is_json else sys.stdout
-    with _folder(is_kept=keep) as folder:
-        return _demo(folder, jobs, seed, is_kept=keep, is_json=is_json, stream=stream)
-
-
-def _demo(folder: Path, jobs: int, seed: int, *, is_kept: bool, is_json: bool, stream: TextIO) -> int:
     # Imported here, so that `--help` does not wait for the whole library.
-    from perdure.cli import output
-    from perdure.cli.demo_books import check_books
-    from perdure.cli.demo_cast import make_cast
-    from perdure.cli.demo_ledger import read_ledger
-    from perdure.cli.demo_report import document, print_books, print_opening, print_what_next
-    from perdure.cli.demo_run import Run
     from perdure.cli.demo_tasks import make_app
-    from perdure.cli.demo_view import open_view
-    from perdure.clock import SystemClock
-    from perdure.store.reads import JobFilter
 
-    app = make_app(folder)
-    try:
-        cast = make_cast(app, jobs, seed)
-        print_opening(cast.count, stream)
-        with open_view(stream) as view:
-            run = Run(app=app, folder=folder, cast=cast, view=view, clock=SystemClock(), within=60 + jobs / 5)
-            played = run.play()
-        found = app.store.get(list(played.limits)).wait()
-        books = check_books(
-            limits=played.limits,
-            found=[job for job in found if job is not None],
-            stored=app.store.count(JobFilter()).wait(),
-            ledger=read_ledger(folder),
-            workers_lost=played.workers_lost,
-        )
-    finally:
-        app.close()
-    kept = folder if is_kept else None
+    with _folder(is_kept=keep) as folder:
+        app = make_app(folder)
+        try:
+            played = _play(app, folder, jobs, seed, is_json=is_json)
+            books = _draw_up(app, folder, played)
+            return conclude(app, books, played, seed=seed, kept=folder if keep else None, is_json=is_json)
+        finally:
+            app.close()
+
+
+def conclude(app: App, books: Books, played: Played, *, seed: int, kept: Path | None, is_json: bool) -> int:
+    """Print the books; the exit code says whether they balance."""
+    from perdure.cli import output
+    from perdure.cli.demo_report import document, print_books, print_what_next
+
     if is_json:
         output.emit(document(books, played, seed=seed, kept=kept))
     else:
-        print_books(books, played, stream)
-        print_what_next(kept, stream)
+        print_books(books, played, sys.stdout)
+        with app.client() as client:
+            dead = client.dead_letters(limit=1, reason="exhausted")
+        print_what_next(kept, dead[0].id if dead else None, sys.stdout)
     return faults.OK if books.is_balanced else faults.FAILED
+
+
+def _play(app: App, folder: Path, jobs: int, seed: int, *, is_json: bool) -> Played:
+    from perdure.cli.demo_cast import make_cast
+    from perdure.cli.demo_report import print_opening
+    from perdure.cli.demo_run import Run
+    from perdure.cli.demo_view import open_view
+    from perdure.clock import SystemClock
+
+    stream = sys.stderr if is_json else sys.stdout
+    cast = make_cast(app, jobs, seed)
+    print_opening(cast.count, stream)
+    # On a busy machine everything takes longer, but not for ever.
+    within = 60 + jobs / 5
+    with open_view(stream) as view:
+        return Run(app=app, folder=folder, cast=cast, view=view, clock=SystemClock(), within=within).play()
+
+
+def _draw_up(app: App, folder: Path, played: Played) -> Books:
+    from perdure.cli.demo_books import check_books
+    from perdure.cli.demo_ledger import read_ledger
+
+    found = app.store.get(list(played.limits)).wait()
+    with app.client() as client:
+        stored = client.count()
+    return check_books(
+        limits=played.limits,
+        found=[job for job in found if job is not None],
+        stored=stored,
+        ledger=read_ledger(folder),
+        workers_lost=played.workers_lost,
+    )
 
 
 @contextmanager
 def _folder(*, is_kept: bool) -> Iterator[Path]:
-    """A folder for one run, gone afterwards however the run ends; further signals wait until it is."""
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
+    """A folder for one run, gone afterwards however the run ends, unless it is to be kept."""
+    before = {number: signal.signal(number, _leave) for number in _SIGNALS}
     folder = Path(tempfile.mkdtemp(prefix="perdure-demo-")).resolve()
     try:
         yield folder
+    except BaseException:
+        if is_kept:
+            click.echo(f"The jobs are kept in {folder}", err=True)
+        raise
     finally:
-        for number in before:
-            signal.signal(number, signal.SIG_IGN)
+        _ignore_signals()
         if not is_kept:
             _remove(folder)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _ignore_further()
-    raise KeyboardInterrupt
-
-
 def _leave(number: int, frame: FrameType | None) -> None:
-    _ignore_further()
+    """From the first signal on the demo only cleans up: a few seconds at most, not to be cut short by a second one."""
+    _ignore_signals()
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     sys.exit(128 + number)
 
 
-def _ignore_further() -> None:
-    """From the first signal on the demo is cleaning up, which takes a few seconds at most and must not be cut short."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+def _ignore_signals() -> None:
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -12,9 +12,7 @@ from perdure.app import App
 from perdure.cli.demo_tasks import BOUNCING, CLOSED
 from perdure.task import Bound
 
-FEWEST = 20
-MOST = 2000
-USUAL = 300
+_USUAL = 300
 
 _NOUNS = {
     "send_receipt": "receipt",
@@ -68,7 +66,7 @@ class _Casting:
         self._random = random
         self._orders = iter(range(1, jobs + 2))
         # Many jobs are each a little quicker, so that the whole stays a demo.
-        self._pace = min(1.0, USUAL / jobs)
+        self._pace = min(1.0, _USUAL / jobs)
 
     def cast(self) -> Cast:
         photo, export = self._part("resize_photo", options=_FIRST), self._part("export_archive", options=_FIRST)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,15 +15,25 @@ import click
 from perdure.cli.demo_books import Books, Check
 from perdure.cli.demo_run import WORKERS, Played
 from perdure.cli.demo_tasks import LEASE, store_url
+from perdure.cli.demo_view import is_lively
+from perdure.model.job import JobId
 
 _MOST_FAULTS = 5
+_MEANINGS = {
+    "exhausted": "every attempt failed, up to the limit",
+    "unrecoverable": "the handler gave up, or the policy says never",
+    "failed": "at most once: a failure is the end",
+    "outcome unknown": "at most once: its worker was gone, so never again",
+    "lost": "its process was gone at every attempt, up to the limit",
+    "timeout": "it ran too long at the last attempt that it had",
+}
 
 
 def print_opening(jobs: int, stream: TextIO) -> None:
     """Say what is about to happen."""
     _print(stream, f"{jobs} jobs, {WORKERS} worker processes, and services that fail on purpose.", bold=True)
     lease = f"{LEASE.total_seconds():g} s"
-    _print(stream, f"It all happens in a throw-away SQLite file; a silent worker keeps its jobs for {lease}.")
+    _print(stream, f"All in a throw-away SQLite file. A silent worker keeps its jobs for {lease}.")
     _print(stream)
 
 
@@ -29,38 +42,37 @@ def print_books(books: Books, played: Played, stream: TextIO) -> None:
     _print(stream)
     _print(stream, "The books", bold=True)
     rows = [
-        ("enqueued", books.enqueued, f"asked for {played.asked} times; a unique key is one job"),
+        ("enqueued", books.enqueued, f"asked for {played.asked} times; a unique key is made once"),
         ("= succeeded", books.succeeded, ""),
-        ("+ dead", books.dead, _reasons(books)),
+        ("+ dead", books.dead, ""),
+        *((f"    {reason}", count, _MEANINGS.get(reason, "")) for reason, count in books.dead_by_reason.items()),
         ("+ cancelled", books.cancelled, ""),
         ("lost", books.lost, ""),
-    ]
-    _print_rows(rows, stream)
-    _print(stream)
-    more = [
+        ("", None, ""),
         ("attempts in all", books.attempts, f"{books.starts} of them entered a handler"),
-        ("jobs with retries", books.needed_retries, ""),
-        ("workers lost", books.workers_lost, "killed or crashed, and replaced"),
+        ("jobs retried", books.needed_retries, "needed more than one attempt"),
+        ("worker deaths", books.workers_lost, "killed or crashed; survived, and replaced"),
         ("seconds", round(played.seconds), ""),
     ]
     if books.repeated:
-        more.append(("ran to the end twice", books.repeated, "the worker died before it could say so"))
-    _print_rows(more, stream)
+        rows.append(("finished twice", books.repeated, "its worker died before it could say so"))
+    _print_rows(rows, stream)
     _print(stream)
     _print(stream, "Checked against a ledger that the handlers kept outside of the store", bold=True)
     for check in books.checks:
         _print_check(check, stream)
+    _print(stream)
     if books.is_balanced:
         _print(stream, "The books balance.", colour="green", bold=True)
     else:
         _print(stream, "The books do NOT balance: a fault in Perdure, please report it.", colour="red", bold=True)
 
 
-def print_what_next(kept: Path | None, stream: TextIO) -> None:
-    """Say what else can be looked at."""
+def print_what_next(kept: Path | None, sample: JobId | None, stream: TextIO) -> None:
+    """Say what else can be looked at; `sample` is a dead job worth a look."""
     _print(stream)
     _print(stream, "What to try next", bold=True)
-    for command, what in _suggestions(kept):
+    for command, what in _suggestions(kept, sample):
         _print(stream, f"  {command}")
         _print(stream, f"      {what}", colour="bright_black")
 
@@ -90,33 +102,41 @@ def document(books: Books, played: Played, *, seed: int, kept: Path | None) -> d
     }
 
 
-def _suggestions(kept: Path | None) -> list[tuple[str, str]]:
-    policy = ("perdure policy show standard", "what the default retry policy does, before it does it")
+def _suggestions(kept: Path | None, sample: JobId | None) -> list[tuple[str, str]]:
+    program = _program()
+    policy = (f"{program} policy show standard", "what the default retry policy does, before it does it")
     if kept is None:
         return [
-            ("perdure demo --keep", "the same, and the jobs stay to be looked at"),
+            (f"{program} demo --keep", "the same, and the jobs stay to be looked at"),
             policy,
-            ("perdure --help", "everything else; the README has an app of fifteen lines"),
+            (f"{program} --help", "everything else; README.md has an app of your own in fifteen lines"),
         ]
-    url = store_url(kept)
+    store = f"--url {shlex.quote(store_url(kept))}"
+    show = [(f"{program} dlq show {sample} {store}", "one of them: every attempt, and its error")] if sample else []
     return [
-        (f"perdure dlq groups --url {url}", "the dead letters, grouped by how they failed"),
-        (f"perdure dlq ls --url {url}", "each of them; `perdure dlq show` has every attempt"),
-        (f"perdure stats --url {url}", "the numbers over all queues"),
+        (f"{program} dlq groups {store}", "the dead letters, grouped by how they failed"),
+        *show,
+        (f"{program} dlq replay --all --dry-run {store}", "how many would come back to life"),
         policy,
-        (f"rm -r {kept}", "when you have seen enough"),
+        (f"rm -r {shlex.quote(str(kept))}", "when you have seen enough"),
     ]
 
 
-def _reasons(books: Books) -> str:
-    return " · ".join(f"{count} {reason}" for reason, count in books.dead_by_reason.items())
+def _program() -> str:
+    """How this very program can be called again from here."""
+    given = sys.argv[0]
+    if Path(given).name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m perdure"
+    found = shutil.which("perdure")
+    is_on_path = found is not None and os.path.realpath(found) == os.path.realpath(given)
+    return "perdure" if is_on_path else shlex.quote(given)
 
 
-def _print_rows(rows: Sequence[tuple[str, int, str]], stream: TextIO) -> None:
+def _print_rows(rows: Sequence[tuple[str, int | None, str]], stream: TextIO) -> None:
     for name, number, remark in rows:
-        shown = f"  {name:<20}{number:>6,}"
+        shown = f"  {name:<20}{number:>6,}" if number is not None else ""
         note = f"   {remark}" if remark else ""
-        click.echo(shown + (_styled(note, stream, fg="bright_black") if note else ""), file=stream)
+        click.echo(shown + _styled(note, stream, fg="bright_black"), file=stream)
 
 
 def _print_check(check: Check, stream: TextIO) -> None:
@@ -133,5 +153,5 @@ def _print(stream: TextIO, text: str = "", *, bold: bool = False, colour: str | 
 
 
 def _styled(text: str, stream: TextIO, **style: Any) -> str:
-    is_coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    return click.style(text, **style) if is_coloured and text else text
+    is_coloured = bool(text) and is_lively(stream) and not os.environ.get("NO_COLOR")
+    return click.style(text, **style) if is_coloured else text

@@ -69,14 +69,14 @@ async def send_receipt(order: int, to: str, takes: float, outages: int = 0) -> s
     """Mail a receipt; the mail service is down for the first `outages` attempts."""
     with recorded() as job:
         if "@" not in to:
-            raise ValueError(f"{to!r} is not an address")
+            raise ValueError(f"no address: {to!r}")
         await asyncio.sleep(takes)
         if to == CLOSED:
             raise GiveUp("the customer closed the account")
         if to == BOUNCING:
-            raise ConnectionError("the mail service answered 550, no such mailbox")
+            raise ConnectionError("mail service answered 550, no such mailbox")
         if job.attempt <= outages:
-            raise ConnectionError("the mail service answered 503")
+            raise ConnectionError("mail service answered 503")
         return f"receipt {order} is on its way"
 
 
@@ -92,7 +92,7 @@ def update_stock(order: int, takes: float, throttled: int = 0) -> None:
     with recorded() as job:
         time.sleep(takes)
         if job.attempt <= throttled:
-            raise RetryAfter("700ms", "the warehouse answered 429, too many requests")
+            raise RetryAfter("700ms", "warehouse answered 429")
 
 
 async def charge_card(order: int, takes: float, is_declined: bool = False) -> None:

@@ -22,7 +22,7 @@ from perdure.store.workers import WorkerInfo
 
 Level = Literal["ok", "note", "problem"]
 
-_COLUMNS = (Column("CHECK"), Column("LEVEL"), Column("FOUND"))
+_COLUMNS = (Column("CHECK"), Column("LEVEL"), Column("FOUND", is_wrapped=True))
 _LARGEST_SKEW = timedelta(seconds=2)
 _LONG_READY = timedelta(minutes=5)
 

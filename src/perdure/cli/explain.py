@@ -16,7 +16,7 @@ from perdure.cli.session import APP_VARIABLE, Session
 from perdure.errors import BadOption
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-_COLUMNS = (Column("VALUE"), Column("IS"), Column("FROM"))
+_COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
 
 
 @click.command()
@@ -32,11 +32,11 @@ def explain(session: Session, name: str) -> None:
         raise BadOption(
             f"Without an app nobody knows what the task {name!r} says.", f"Give --app MODULE:APP or set {APP_VARIABLE}."
         )
-    if is_job and not session.has_app:
-        faults.warn("no app is given (--app), so what the task and queue say is not known.")
     # What a task says needs no store, so none has to be there.
     with session.app(may_create=not is_job) as app:
         explanation = app.explain_job(inspect.get(app.store, name).wait()) if is_job else app.explain(name)
+    if is_job and not session.has_app:
+        faults.warn("no app is given (--app), so what the task and queue say is not known.")
     policy = explanation.retry.with_limit(explanation.limit)
     if session.is_json:
         values = [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines]

@@ -23,7 +23,7 @@ from perdure.model.job import Job
 COLUMNS = (
     Column("ID"),
     Column("TASK", is_flexible=True),
-    Column("QUEUE"),
+    Column("QUEUE", is_flexible=True),
     Column("STATE"),
     Column("ATTEMPT", is_number=True),
     Column("CREATED"),

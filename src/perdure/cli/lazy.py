@@ -13,7 +13,13 @@ from perdure.errors import BadOption
 
 
 class SuggestingGroup(click.Group):
-    """A group that answers a mistyped command with the one that was meant."""
+    """A group that answers no command with its help, and a mistyped one with the one that was meant."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -18,6 +18,8 @@ import click
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _SPACE = re.compile(r"\s+")
+_GAP = 2
+_LEAST = 12
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _STYLES = {
     "succeeded": "green",
@@ -35,11 +37,14 @@ _STYLES = {
 
 
 class Column(NamedTuple):
-    """A column: its heading, whether it is right-aligned, whether it may be cut to fit the terminal."""
+    """A column: its heading, whether it is right-aligned, and what may happen to it on a narrow terminal."""
 
     heading: str
     is_number: bool = False
     is_flexible: bool = False
+    """It may be cut to fit."""
+    is_wrapped: bool = False
+    """It may go over several lines to fit."""
 
 
 def emit(document: Any) -> None:
@@ -169,22 +174,26 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
+    console = Console(no_color=not has_colour(), highlight=False)
+    widths = _fitted(columns, rows, console.width)
+    # Left to itself rich would drop columns for which there is no room; the terminal's own line break is better.
+    console.width = max(console.width, sum(widths) + _GAP * len(widths))
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    for column, width in zip(columns, widths, strict=True):
         shown.add_column(
             column.heading,
             justify="right" if column.is_number else "left",
-            no_wrap=True,
-            overflow="ellipsis" if column.is_flexible else "fold",
-            min_width=10 if column.is_flexible else max([len(column.heading), *_widths(columns, rows, column)]),
+            width=width,
+            no_wrap=not column.is_wrapped,
+            overflow="fold" if column.is_wrapped else "ellipsis",
         )
     for row in rows:
         shown.add_row(*(Text(cell, style=_STYLES.get(cell.split(" ")[0], "")) for cell in row))
-    Console(no_color=not has_colour(), highlight=False).print(shown)
+    console.print(shown)
 
 
 def _plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max([len(column.heading), *_widths(columns, rows, column)]) for column in columns]
+    widths = _widths(columns, rows)
     for row in [[column.heading for column in columns], *rows]:
         cells = [
             cell.rjust(width) if column.is_number else cell.ljust(width)
@@ -193,6 +202,17 @@ def _plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> No
         click.echo("  ".join(cells).rstrip())
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], column: Column) -> list[int]:
-    place = columns.index(column)
-    return [len(row[place]) for row in rows]
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(column.heading), *(len(row[place]) for row in rows), 0) for place, column in enumerate(columns)]
+
+
+def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths that fit the room, the widest of the yielding columns giving way first, down to a readable least."""
+    widths = _widths(columns, rows)
+    yielding = [place for place, column in enumerate(columns) if column.is_flexible or column.is_wrapped]
+    while sum(widths) + _GAP * len(widths) > room:
+        widest = max(yielding, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            break
+        widths[widest] -= 1
+    return widths

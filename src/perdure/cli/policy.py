@@ -23,14 +23,14 @@ from perdure.model.retry import HIGHEST_LIMIT, Retry
 _LIST_COLUMNS = (
     Column("NAME"),
     Column("LIMIT", is_number=True),
-    Column("POLICY", is_flexible=True),
-    Column("WHAT IT DOES", is_flexible=True),
+    Column("POLICY", is_wrapped=True),
+    Column("WHAT IT DOES", is_wrapped=True),
 )
 _WAIT_COLUMNS = (
-    Column("AFTER FAILURE", is_number=True),
+    Column("FAILURE", is_number=True),
     Column("CEILING", is_number=True),
     Column("WAIT"),
-    Column("IN ALL (LEAST / EXPECTED / MOST)"),
+    Column("IN ALL: LEAST / EXPECTED / MOST"),
     Column("BAND"),
 )
 _BAND_WIDTH = 32

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, assert_never
 
+from perdure.errors import BadPolicy
 from perdure.model.failure import Failure
 from perdure.model.job import AttemptOutcome, Job
 from perdure.model.outcome import (
@@ -35,6 +36,7 @@ _AT_ONCE = timedelta(0)
 _FIRST_PARKING = timedelta(seconds=1)
 _LONGEST_PARKING = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=365)
+_SAFE = Retry.exponential("1s", cap="5m")
 
 
 def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
@@ -145,7 +147,12 @@ def _failed(
 
 
 def _delay(curve: Retry, failures: int, random: Random, job: Job) -> timedelta:
-    return curve.delay(failures, random, job.delay if job.reason in ("failed", "timeout", "lost") else None)
+    previous = job.delay if job.reason in ("failed", "timeout", "lost") else None
+    try:
+        return curve.delay(failures, random, previous)
+    except BadPolicy:
+        # Only a policy that is a Python function can fail here, and its bug must not cost the job.
+        return _SAFE.delay(failures, random, previous)
 
 
 def _move(job: Job, policy: Policy) -> str | None:

@@ -51,7 +51,7 @@ class UseDelay(msgspec.Struct, frozen=True, tag=True):
 Rule = Never | UsePolicy | UseDelay
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """When a failed job runs again, and how often."""
 
     curve: Curve

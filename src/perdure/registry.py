@@ -1,0 +1,133 @@
+"""What an app knows by name: tasks with their handlers, queues with their policies, and which policy a job gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from perdure.errors import BadOption, UnknownTask
+from perdure.model.explain import Explanation, explain
+from perdure.model.fairness import Fairness
+from perdure.model.job import Job, JobId
+from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, resolve
+from perdure.runtime.handler import Handler
+from perdure.task import Task, checked_queue
+
+
+class Registry:
+    """Tasks and queues; answers the runtime's questions about them."""
+
+    def __init__(self, policy: AppPolicy, *, max_payload: int, max_result: int) -> None:
+        self._policy = policy
+        self._max_payload = max_payload
+        self._max_result = max_result
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._handlers: dict[str, Handler] = {}
+        self._queues: dict[str, QueuePolicy] = {}
+        self._plain_queue = QueuePolicy()
+        self._policies: dict[tuple[str, str], Policy] = {}
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:
+        """Every registered task by name."""
+        return MappingProxyType(self._tasks)
+
+    def add_task(self, task: Task[..., Any]) -> None:
+        """Register a task; each name once."""
+        if task.name in self._tasks:
+            raise BadOption(
+                f"A task named {task.name!r} is registered already.",
+                'Give one of them another name: @app.task(name="...").',
+            )
+        self._tasks[task.name] = task
+        self._policies.clear()
+        self._handlers[task.name] = Handler.of(
+            task.name,
+            task.function,
+            is_process=task.is_process,
+            max_payload=self._max_payload,
+            max_result=self._max_result,
+        )
+
+    def describe_queue(self, name: str, policy: QueuePolicy) -> None:
+        """Say how a queue treats its jobs."""
+        self._queues[checked_queue(name)] = policy
+        self._policies.clear()
+
+    def queue_names(self) -> tuple[str, ...]:
+        """Every queue that the code names: those of its tasks, the described ones, and their retry queues."""
+        names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
+        names.update(policy.fairness.retry_queue for policy in self._queues.values() if policy.fairness.retry_queue)
+        return tuple(sorted(names))
+
+    def handler(self, task: str) -> Handler | None:
+        """The handler of a task, if it is known here."""
+        return self._handlers.get(task)
+
+    def policy(self, job: Job) -> Policy:
+        """The policy that holds for a job."""
+        queue = job.origin or job.queue
+        if job.retry is not None or job.max_attempts is not None or job.timeout is not None:
+            return self._resolve(job, queue)
+        key = (job.task, queue)
+        found = self._policies.get(key)
+        if found is None:
+            found = self._policies[key] = self._resolve(job, queue)
+        return found
+
+    def fairness(self, queue: str) -> Fairness:
+        """How a queue treats its lanes."""
+        return self._queues.get(queue, self._plain_queue).fairness
+
+    def explain_task(self, name: str, now: datetime) -> Explanation:
+        """The policy that a plain job of this task gets, each value with its origin."""
+        task = self._tasks.get(name)
+        if task is None:
+            known = ", ".join(sorted(self._tasks)) or "none"
+            raise UnknownTask(f"No task is named {name!r}.", f"Registered tasks: {known}.")
+        return explain(
+            f"task {name}",
+            self.policy(_plain_job(task, now)),
+            queue=task.queue,
+            delivery=task.delivery,
+            delivery_origin="task",
+        )
+
+    def explain_job(self, job: Job) -> Explanation:
+        """The policy that holds for this job, each value with its origin."""
+        subject = f"job {job.id} ({job.task})"
+        return explain(subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job")
+
+    def refuse_unreachable_functions(self) -> None:
+        """Every function that is to run in a child process must be one that a child can find."""
+        for name, handler in self._handlers.items():
+            if handler.kind == "process" and handler.reference is None:
+                raise BadOption(
+                    f"The task {name!r} has process=True, but a child process cannot find its function.",
+                    "Define it at the top level of a module.",
+                )
+
+    def _resolve(self, job: Job, queue: str) -> Policy:
+        task = self._tasks.get(job.task)
+        own = None if task is None else task.policy
+        return resolve(job, own, self._queues.get(queue, self._plain_queue), self._policy)
+
+
+def _plain_job(task: Task[..., Any], now: datetime) -> Job:
+    return Job(
+        id=JobId(""),
+        task=task.name,
+        queue=task.queue,
+        state="ready",
+        lane="fresh",
+        args=b"{}",
+        priority=task.priority,
+        run_at=now,
+        attempt=0,
+        failures=0,
+        recoveries=0,
+        delivery=task.delivery,
+        created_at=now,
+    )
