@@ -81,6 +81,19 @@ class Scene:
         args: bytes = b"{}",
     ) -> JobId:
         job_id = self.enqueue(task, queue, unique=unique, args=args, priority=100)
+        self.die(job_id, queue, error=error, message=message, reason=reason)
+        return job_id
+
+    def die(
+        self,
+        job_id: JobId,
+        queue: str = "default",
+        *,
+        error: str = "TimeoutError",
+        message: str = "too slow",
+        reason: Reason = "exhausted",
+    ) -> None:
+        """Let the queue's next job, which must be this one, die."""
         [job] = self.run(queue)
         assert job.id == job_id
         failure = Failure(type=error, message=message, lineage=(error,), trace='  File "x.py", line 1\n')
@@ -95,7 +108,6 @@ class Scene:
             error=failure,
         )
         self.end(job, outcome)
-        return job_id
 
     def succeeded(self, task: str = "send", queue: str = "default") -> JobId:
         job_id = self.enqueue(task, queue, priority=100)

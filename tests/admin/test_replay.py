@@ -118,12 +118,14 @@ def test_chunks_together_put_back_all_and_tell_of_each(scene: Scene, monkeypatch
 
 
 def test_jobs_that_die_after_the_selection_do_not_join_it(scene: Scene) -> None:
+    older = scene.enqueue(queue="slow")
     first = scene.dead()
     selection = Stepped(select_dead(scene.store, (), {"state": "dead"})).wait()
     scene.clock.advance(timedelta(seconds=1))
-    later = scene.dead()
+    scene.die(older, "slow")
+    # The one that dies later was made earlier, so it would come first if it were let in.
     assert replay.replay_selected(scene.store, selection).wait().count == 1
-    assert (scene.state(first), scene.state(later)) == ("ready", "dead")
+    assert (scene.state(first), scene.state(older)) == ("ready", "dead")
 
 
 def test_a_job_whose_unique_key_is_busy_stays_dead_and_is_counted_as_left(scene: Scene, client: Client) -> None:

@@ -70,7 +70,7 @@ def run(campaign: Campaign, crew: Crew) -> Report:
 
 
 def _are_at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> bool:
-    registered = {worker.pid for worker in crew.client.workers()}
+    registered = crew.registered()
     return all(worker.pid in registered for worker in workers)
 
 

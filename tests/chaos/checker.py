@@ -94,7 +94,9 @@ def check(
         over_limit=[job_id for job_id, each in starts.items() if job_id in asked and len(each) > asked[job_id].limit],
         same_attempt=_same_attempt(starts),
         after_end=_after_end(starts, stored),
-        unproven=[job.id for job in jobs if job.state == "succeeded" and not _has_end(ends.get(job.id, []), job.attempt)],
+        unproven=[
+            job.id for job in jobs if job.state == "succeeded" and not _has_end(ends.get(job.id, []), job.attempt)
+        ],
         unbalanced=_unbalanced(len(accepted) + len(recovered), jobs),
         bad_history=_bad_history(histories or {}, stored, starts),
     )

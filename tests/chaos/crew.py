@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import App, Client, Job
+from perdure.model.state import Delivery
 from tests.chaos.ledger import LEDGER, Event, Ledger, read
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,7 @@ class Crew:
         self.ledger = Ledger(self.ledger_directory)
         self.processes: list[subprocess.Popen[bytes]] = []
         self._watching = App(url)
+        self._keys = itertools.count()
         self._output = (directory / "output.txt").open("ab")
 
     @property
@@ -66,23 +69,57 @@ class Crew:
         """Start a producer; see produce.py."""
         return self.start("-m", "tests.chaos.produce", key, str(count), mode, str(seed), str(seconds))
 
+    def enqueue(
+        self,
+        task: str,
+        behaviour: str = "returns",
+        seconds: float = 0.0,
+        *,
+        limit: int = 5,
+        delivery: Delivery = "at_least_once",
+        **options: Any,
+    ) -> str:
+        """Enqueue one job of a task of the crash tests from here, on the record."""
+        key = f"here-{next(self._keys)}"
+        self.ledger.write("enq_invoke", key=key, limit=limit, delivery=delivery)
+        arguments = [key, behaviour, seconds]
+        job_id = self._watching.enqueue_named(task, arguments, {}, max_attempts=limit, delivery=delivery, **options)
+        self.ledger.write("enq_ok", key=key, job=job_id)
+        return job_id
+
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process in the hardest way, on the record."""
         self.ledger.write("kill", note=str(process.pid))
         process.kill()
         process.wait()
 
-    def events(self) -> list[Event]:
-        """The ledger as it is now."""
-        return read(self.ledger_directory)
+    def events(self, pid: int | None = None) -> list[Event]:
+        """The ledger as it is now, of all processes or of one."""
+        return read(self.ledger_directory, pid)
 
-    def seen(self, event: str, **fields: Any) -> list[Event]:
+    def seen(self, event: str, *, pid: int | None = None, **fields: Any) -> list[Event]:
         """The events of a kind with these fields."""
         return [
             each
-            for each in self.events()
+            for each in self.events(pid)
             if each.event == event and all(getattr(each, name) == value for name, value in fields.items())
         ]
+
+    def job(self, job_id: str) -> Job:
+        """A job as the store has it now."""
+        return self.client.get(job_id)
+
+    def state(self, job_id: str) -> str:
+        """A job's state."""
+        return self.job(job_id).state
+
+    def outcomes(self, job_id: str) -> list[str]:
+        """How each attempt of a job ended, oldest first."""
+        return [attempt.outcome for attempt in self.client.history(job_id)]
+
+    def registered(self) -> dict[int, str]:
+        """The registered workers: process id and worker id."""
+        return {worker.pid: worker.id for worker in self.client.workers()}
 
     def jobs(self) -> list[Job]:
         """Every job in the store."""
@@ -117,6 +154,16 @@ class Crew:
     def output(self) -> str:
         """What all processes printed."""
         return (self.directory / "output.txt").read_text(errors="replace")
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended; one that nobody has collected yet has ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(status) and not status.startswith("Z")
 
 
 def until(condition: Callable[[], Any], what: str, *, within: float = PATIENCE, every: float = 0.02) -> Any:

@@ -69,9 +69,10 @@ class Ledger:
         os.write(self._file, json.dumps(line).encode() + b"\n")
 
 
-def read(directory: Path) -> list[Event]:
-    """Every event on record, in the order in which they happened."""
-    events = [event for path in sorted(directory.glob("*.jsonl")) for event in _events(path.read_bytes())]
+def read(directory: Path, pid: int | None = None) -> list[Event]:
+    """Every event on record, of all processes or of one, in the order in which they happened."""
+    files = sorted(directory.glob("*.jsonl" if pid is None else f"{pid}-*.jsonl"))
+    events = [event for path in files for event in _events(path.read_bytes())]
     return sorted(events, key=lambda event: event.at)
 
 

@@ -313,7 +313,9 @@ def test_a_run_that_takes_too_long_says_how_far_it_came(app: App, tmp_path: Path
 def test_a_stopped_crew_leaves_no_process_even_if_it_would_not_stop_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stubborn = "import signal, sys, time; signal.signal(15, signal.SIG_IGN); print('{}', file=sys.stderr); time.sleep(99)"
+    stubborn = (
+        "import signal, sys, time; signal.signal(15, signal.SIG_IGN); print('{}', file=sys.stderr); time.sleep(99)"
+    )
     monkeypatch.setattr(demo_crew, "_COMMAND", stubborn)
     crew = Crew(tmp_path, clock=SystemClock())
     pid = crew.start()

@@ -136,6 +136,7 @@ FENCES = {
 }
 
 
+# Proves [INV-3].
 @pytest.mark.parametrize("broken", FENCES)
 @pytest.mark.parametrize("outcome_of", [success, failure, death])
 def test_a_commit_whose_fence_does_not_match_changes_nothing(scene: Scene, broken: str, outcome_of: type) -> None:
@@ -157,6 +158,7 @@ def test_an_attempt_is_committed_once(scene: Scene, first: type, second: type) -
     assert scene.store.history(job.id, 10).wait() == history
 
 
+# Proves [INV-3].
 def test_a_stale_attempt_cannot_commit_while_the_next_one_runs(scene: Scene) -> None:
     worker = scene.worker()
     stale = scene.running(worker)
@@ -213,6 +215,7 @@ def test_an_empty_commit_is_fine(scene: Scene) -> None:
     assert scene.store.commit([]).wait() == []
 
 
+# Proves [INV-11].
 @pytest.mark.parametrize("outcome_of", [failure, death])
 def test_an_operators_cancel_is_not_outlived_by_a_retry(scene: Scene, outcome_of: type) -> None:
     job = scene.running()

@@ -147,6 +147,7 @@ def test_an_empty_batch_makes_nothing(scene: Scene) -> None:
     assert scene.store.enqueue([]).wait() == []
 
 
+# Proves [INV-15].
 def test_a_batch_with_a_job_that_cannot_be_stored_makes_none(scene: Scene) -> None:
     jobs = [*(scene.new_job() for _ in range(20)), scene.new_job(priority=1000)]
     with pytest.raises(PerdureError):
@@ -194,6 +195,7 @@ def test_what_was_answered_is_seen_by_others(
     assert seen == scene.get(job_id)
 
 
+# Proves [INV-1].
 def test_what_was_answered_survives_closing(scene: Scene, open_again: Callable[[Clock], Store]) -> None:
     job_id = scene.enqueue()
     scene.store.close()
@@ -208,6 +210,7 @@ async def test_many_enqueues_at_once_are_each_answered_with_their_own_ids(scene:
     assert await scene.store.count(JobFilter()) == sum(map(len, batches))
 
 
+# Proves [INV-12].
 async def test_of_many_enqueues_of_a_key_at_once_one_makes_the_job(scene: Scene) -> None:
     answers = await asyncio.gather(*(scene.store.enqueue([scene.new_job(unique="7")]) for _ in range(50)))
     assert len({ids[0] for ids in answers}) == 1

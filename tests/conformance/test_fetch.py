@@ -47,6 +47,7 @@ def test_a_job_is_claimed_once(scene: Scene) -> None:
     assert scene.fetch(worker) == []
 
 
+# Proves [INV-4].
 def test_attempts_go_up_and_never_back(scene: Scene) -> None:
     worker = scene.worker()
     scene.enqueue()
@@ -179,6 +180,7 @@ def test_a_strict_want_leaves_room_unused(scene: Scene) -> None:
     assert lanes(scene.fetch(worker, fresh=2, retry=0, is_strict=True)) == {"fresh": 2}
 
 
+# Proves [INV-10].
 def test_the_cap_counts_running_retries_of_all_workers(scene: Scene) -> None:
     one, two = scene.worker("one"), scene.worker("two")
     make_retries(scene, one, 10)
@@ -222,6 +224,7 @@ def test_a_cap_of_zero_keeps_all_retries_back(scene: Scene) -> None:
     assert scene.fetch(worker, max_retries_running=0) == []
 
 
+# Proves [INV-13].
 def test_a_paused_queue_gives_nothing_and_others_go_on(scene: Scene) -> None:
     worker = scene.worker()
     scene.enqueue(queue="mail")

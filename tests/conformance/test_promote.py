@@ -7,6 +7,7 @@ from datetime import timedelta
 from tests.conformance.scene import SECOND, Scene
 
 
+# Proves [INV-16].
 def test_a_job_becomes_ready_exactly_when_it_is_due(scene: Scene) -> None:
     job_id = scene.enqueue(delay=10 * SECOND)
     scene.pass_time(10 * SECOND - timedelta(microseconds=1))

@@ -27,6 +27,7 @@ def test_jobs_that_ended_lately_stay(scene: Scene) -> None:
     assert scene.get(job.id).state == "succeeded"
 
 
+# Proves [INV-14].
 def test_dead_and_live_jobs_are_never_deleted(scene: Scene) -> None:
     dead = scene.dead()
     running = scene.running().id

@@ -113,6 +113,7 @@ def test_a_job_that_recovers_keeps_the_record_of_its_failures(app: App):
         assert [record.outcome for record in t.history(job_id)] == ["failed", "failed", "succeeded"]
 
 
+# Proves [INV-16].
 def test_nothing_runs_before_its_time(app: App):
     runs = []
 

@@ -89,12 +89,14 @@ def starts_under_two_full_lanes(app: App, count: int) -> list[str]:
     return lanes[:count]
 
 
+# Proves [INV-9].
 def test_fresh_work_keeps_its_share_at_batch_size_1(app: App):
     """Was: share rounding that gives fresh work 0 % at batch size 1."""
     lanes = starts_under_two_full_lanes(app, 300)
     assert abs(lanes.count("fresh") - 240) <= 2
 
 
+# Proves [INV-9].
 def test_due_retries_keep_their_share_under_endless_fresh_work(app: App):
     """Was: fresh jobs always ranked first, so that due retries starve."""
     lanes = starts_under_two_full_lanes(app, 300)
@@ -208,6 +210,7 @@ def test_the_documented_default_limits_are_the_real_ones(app: App):
     assert runs == {"plain": 4, "harbor": 25}
 
 
+# Proves [INV-6].
 def test_a_job_whose_worker_vanishes_again_and_again_ends_dead(app: App):
     """Was: lease expiry was free, so that a worker-killing job loops for ever."""
 
@@ -258,6 +261,7 @@ def test_an_at_least_once_job_is_not_lost_between_claim_and_run(app: App):
     assert runs == [1]
 
 
+# Proves [INV-5].
 def test_an_at_most_once_job_is_not_run_again_after_a_crash(app: App):
     """Was: an at-most-once job run again after a crash."""
     runs = []

@@ -166,6 +166,7 @@ def test_unlimited_recoveries_are_another_value_than_none_at_all():
     assert outcome.failures == 0
 
 
+# Proves [INV-5].
 @pytest.mark.parametrize(
     ("ending", "reason"),
     [
@@ -222,6 +223,7 @@ def test_the_operators_cap_is_above_everyone():
     assert a_policy(Retry.preset("harbor"), job).limit == 100
 
 
+# Proves [INV-6].
 def test_a_limit_lowered_since_ends_the_job_before_it_runs_again():
     assert spent(a_job(failures=4), a_policy(), NOW) == Spent(reason="exhausted")
     assert spent(a_job(failures=3), a_policy(), NOW) is None
@@ -330,6 +332,7 @@ def test_decide_has_an_allowed_answer_for_everything(
         assert not (isinstance(ending, ShutDown) and ending.has_started)
 
 
+# Proves [INV-6].
 @given(policies, st.lists(endings.filter(lambda e: not isinstance(e, Spent)), max_size=60), st.randoms())
 def test_counted_runs_never_exceed_the_limit(policy, life, random):
     """Live through any sequence of endings: the failures counted stay within the effective limit."""

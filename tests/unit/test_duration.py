@@ -28,6 +28,7 @@ READ = [
     ("90", timedelta(seconds=90)),
     ("0.25", timedelta(milliseconds=250)),
     ("0s", timedelta(0)),
+    ("1.9999999s", timedelta(seconds=2)),
     (0, timedelta(0)),
     (-0.0, timedelta(0)),
     (2.5, timedelta(milliseconds=2500)),

@@ -254,6 +254,11 @@ def test_plain_text_is_left_as_it_is(text: str) -> None:
     assert clean(text, 100) == text
 
 
+@pytest.mark.parametrize("text", ["\ud800" * 50, "\x1b" * 50, "\x00" * 50], ids=ascii)
+def test_escaping_does_not_lengthen_text_beyond_its_limit(text: str) -> None:
+    assert len(clean(text, 50)) <= 50 + len("… (50 characters in all)")
+
+
 def test_lines_are_kept() -> None:
     assert clean("one\n\ttwo", 100) == "one\n\ttwo"
 

@@ -54,6 +54,7 @@ def test_the_whole_range_of_shares_is_exact(share: float, retries: int) -> None:
     assert sum(retries_of(Fairness(retry_share=share), [1] * 50)) == retries
 
 
+# Proves [INV-9].
 @given(
     st.floats(0, 1),
     st.lists(st.integers(0, 500), max_size=60),

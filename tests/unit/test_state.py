@@ -55,6 +55,7 @@ def test_only_states_of_the_table_occur() -> None:
             assert after <= set(STATES)
 
 
+# Proves [INV-2].
 def test_success_is_final() -> None:
     assert ways_out("succeeded") == set()
 
@@ -73,6 +74,7 @@ def test_only_a_running_job_succeeds() -> None:
                 assert (verb, before) == ("succeed", "running")
 
 
+# Proves [INV-2].
 def test_a_dead_job_comes_back_only_on_request() -> None:
     assert ways_out("dead") == {"retry", "replay", "discard"}
     assert ways_out("cancelled") == {"retry", "replay"}

@@ -80,7 +80,7 @@ def list(store: Store, filters: Mapping[str, Any], *, limit: int = 50, cursor: s
     where = yield from read_filters(store, filters)
     after = None if cursor is None else read_id(cursor)
     # One more than asked for tells whether there is a next page without counting.
-    jobs = yield from ask(store.list(where, limit=limit, after=after))
+    jobs = yield from ask(store.list(where, limit=limit + 1, after=after))
     return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
 
 

@@ -91,6 +91,7 @@ def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Rand
 
 def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
     """Why a job that was just fetched may not run again: a limit lowered since, or a life that is over."""
+    # [INV-6] Looked at again before each start, as the limit may have been unknown or another.
     if job.failures >= policy.limit:
         return Spent(reason="exhausted")
     within = policy.retry.within
@@ -112,6 +113,7 @@ def _failed(
     """A failure that counts: a retry after the policy's delay while the limit allows it, else dead."""
     failures = job.failures + 1
     reason: Reason = "lost" if how == "lost" else "timeout" if how == "timeout" else "failed"
+    # [INV-5] An at-most-once job that may have started never starts again.
     if job.delivery == "at_most_once":
         return _dead(job, how, "outcome unknown" if how == "lost" else reason, failures, error)
     limit = policy.limit
@@ -126,6 +128,7 @@ def _failed(
             pass
         case None:
             pass
+    # [INV-6] No job fails more often than its limit allows.
     # A worker that does not know the task has no right to call its job exhausted; one that knows it will.
     if failures >= limit and (policy.is_task_known or job.max_attempts is not None):
         return _dead(job, how, "exhausted" if how == "failed" else reason, failures, error)

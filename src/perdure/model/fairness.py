@@ -54,6 +54,7 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True):
         `carry` is what the split before gave back, START_CARRY at first. It is a whole number of millionths
         of a job, so nothing drifts, and it stays below one job, so an idle lane saves nothing up.
         """
+        # [INV-9] The fraction is carried on, so that each lane keeps its share at every batch size.
         due = carry + count * round(self.retry_share * WHOLE)
         retry, carry = divmod(due, WHOLE)
         return Split(fresh=count - retry, retry=retry, carry=carry)

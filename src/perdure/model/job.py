@@ -117,7 +117,7 @@ def make_id(now: datetime, noise: int, after: int) -> int:
 
     48 bits of milliseconds, 12 bits of their fraction, 62 random bits: ids sort by the time they were made.
     """
-    microseconds = max(0, (now - _EPOCH) // _MICROSECOND)
+    microseconds = (now - _EPOCH) // _MICROSECOND
     milliseconds, fraction = divmod(microseconds, 1000)
     body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & (2**62 - 1))
     return max(body, after + 1)

@@ -40,6 +40,7 @@ def _moves(table: dict[State, set[State]]) -> _Moves:
     return MappingProxyType({state: frozenset(after) for state, after in table.items()})
 
 
+# [INV-2] Nothing leaves `succeeded`; `dead` and `cancelled` are left by a person's verbs only.
 TRANSITIONS: Mapping[Verb, _Moves] = MappingProxyType(
     {
         # A new job has no state before; "enqueue" is listed for the states that it may create.

@@ -62,15 +62,19 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        _serve(channel)
+    except (EOFError, OSError):
+        os._exit(0)  # the other end is closed: the worker is gone, and nobody wants the answer
+
+
+def _serve(channel: socket.socket) -> None:
     hello = msgspec.json.decode(_receive(channel), type=Hello)
     sys.path[:] = hello.path
     threading.Thread(target=_die_with_worker, args=(os.getppid(),), daemon=True).start()
     functions = _Functions(hello.main)
     while True:
-        try:
-            call = msgspec.json.decode(_receive(channel), type=Call)
-        except (EOFError, OSError):
-            os._exit(0)
+        call = msgspec.json.decode(_receive(channel), type=Call)
         answer = msgspec.json.encode(Answer(ending=_run(call, functions)))
         channel.sendall(HEADER.pack(len(answer)) + answer)
 

@@ -23,6 +23,7 @@ _BACK_OFF_START = 0.01
 
 _COMMON = (
     "PRAGMA wal_autocheckpoint = 0",
+    # [INV-1] A commit returns after its fsync.
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
 )

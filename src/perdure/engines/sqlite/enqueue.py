@@ -33,6 +33,7 @@ class Enqueue:
 
 def enqueue(cursor: sqlite3.Cursor, now: int, jobs: Sequence[NewJob]) -> list[JobId]:
     """Make jobs; for each the id that stands for it."""
+    # [INV-15] All in the one transaction of the caller or the writer: a batch is made whole or not at all.
     execute_rows(cursor, "enqueue", [from_new_job(job, now) for job in jobs if job.unique is None])
     stand_ins: dict[int, JobId] = {}
     for position, job in enumerate(jobs):

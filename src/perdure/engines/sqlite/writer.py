@@ -95,6 +95,7 @@ class Transactor:
             now = to_microseconds(self._clock.now())
             for alike in _alike(requests):
                 self._do(alike, now)
+            # [INV-1] Nobody is answered before the transaction that holds their change is durable.
             self._connection.execute("COMMIT")
         except BaseException as error:
             roll_back(self._connection)

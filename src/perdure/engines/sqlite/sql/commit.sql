@@ -8,6 +8,7 @@
 UPDATE perdure_jobs
 SET
     state = CASE
+-- [INV-11] No retry outlives a cancel.
         WHEN is_cancelling = 1 AND ended.state IN ('waiting', 'ready') THEN 'cancelled'
         ELSE ended.state
     END,
@@ -53,6 +54,7 @@ FROM (
         column15 AS started_at
     FROM (VALUES /*+ rows */)
 ) AS ended
+-- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
 WHERE
     perdure_jobs.id = ended.id
     AND perdure_jobs.attempt = ended.attempt

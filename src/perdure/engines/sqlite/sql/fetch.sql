@@ -6,6 +6,7 @@
 UPDATE perdure_jobs
 SET
     state = 'running',
+-- [INV-4] The only place that writes an attempt's number.
     attempt = attempt + 1,
     worker = :worker,
     started_at = :now

@@ -13,6 +13,7 @@ SELECT
                 state = 'ready'
                 AND queue = :queue
                 AND lane = 'fresh'
+-- [INV-13] A paused queue gives nothing, in either lane.
                 AND NOT EXISTS (SELECT 1 FROM perdure_queues WHERE name = :queue)
             ORDER BY priority DESC, run_at, id
             LIMIT :fresh
@@ -31,6 +32,7 @@ SELECT
             ORDER BY priority DESC, run_at, id
             LIMIT
                 CASE
+-- [INV-10] Counted under the write lock of the claim, so that the cap is exact over all workers.
                     WHEN :max_retries_running IS NULL THEN :retry
                     ELSE MIN(
                         :retry,

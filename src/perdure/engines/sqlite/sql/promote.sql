@@ -10,6 +10,7 @@ WHERE rowid IN (
     FROM perdure_jobs
     WHERE
         state = 'waiting'
+-- [INV-16] Nothing becomes ready before its run_at, by the store's clock.
         AND run_at <= :now
     ORDER BY run_at, id
     LIMIT :limit

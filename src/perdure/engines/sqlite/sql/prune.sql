@@ -4,6 +4,7 @@
 -- Concurrency: any worker may run it.
 -- Indexes: perdure_jobs_ended, then rows by rowid.
 DELETE FROM perdure_jobs
+-- [INV-14] Never dead or live jobs.
 WHERE rowid IN (
     SELECT rowid
     FROM perdure_jobs

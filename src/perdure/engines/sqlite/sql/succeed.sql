@@ -33,6 +33,7 @@ FROM (
         column10 AS result
     FROM (VALUES /*+ rows */)
 ) AS ended
+-- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
 WHERE
     perdure_jobs.id = ended.id
     AND perdure_jobs.attempt = ended.attempt

@@ -64,6 +64,7 @@ CREATE INDEX perdure_jobs_dead ON perdure_jobs (id) WHERE state = 'dead';
 
 CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state = 'succeeded' OR state = 'cancelled';
 
+-- [INV-12] One live job per task and unique key.
 CREATE UNIQUE INDEX perdure_jobs_unique ON perdure_jobs (task, unique_key)
 WHERE unique_key IS NOT NULL AND ended_at IS NULL;
 

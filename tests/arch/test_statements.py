@@ -1,0 +1,37 @@
+"""The rules for SQL: one statement per file, its contract on top, explicit columns, and every file used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).parents[2] / "src" / "perdure" / "engines" / "sqlite"
+STATEMENTS = sorted((ENGINE / "sql").glob("*.sql"))
+
+
+def body(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+
+
+@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.stem)
+def test_every_statement_states_its_contract(path: Path) -> None:
+    header = path.read_text(encoding="utf-8").partition("\n" + body(path).lstrip()[:6])[0]
+    assert re.match(r"-- [a-z, ]+: .+", header)
+    for part in ("-- Parameters:", "-- Rows:", "-- Concurrency:", "-- Indexes:"):
+        assert part in header
+
+
+@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.stem)
+def test_a_file_holds_one_statement_with_explicit_columns(path: Path) -> None:
+    text = body(path)
+    assert ";" not in text.strip().removesuffix(";")
+    assert not re.search(r"SELECT\s+\*", text)
+
+
+def test_every_statement_is_used() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in ENGINE.rglob("*.py"))
+    unused = [path.stem for path in STATEMENTS if f'"{path.stem}"' not in code]
+    assert unused == []
