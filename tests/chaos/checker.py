@@ -1,18 +1,20 @@
 """Compares the ledger with the drained store: what was promised against what came of it.
 
-The ledger is believed. An enqueue that was never answered is unknown, not failed: its jobs may exist, and if they do they
-must be carried through like any other.
+The ledger is believed. An enqueue that was never answered is unknown, not failed: its jobs may exist, and if they do
+they must be carried through like any other.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perdure import Attempt, Job
 from tests.chaos.ledger import Event, of_kind
+
+from perdure import Attempt, Job
 
 ENDED = ("succeeded", "dead", "cancelled")
 
@@ -32,7 +34,7 @@ class Verdict:
     cut_short: int
     """Starts without an end: attempts that a kill interrupted."""
     overlaps: int
-    """Runs that began while an earlier run of the same job went on: allowed only when a process was stopped or starved."""
+    """Runs that began while an earlier run of the same job went on: only after a process was stopped or starved."""
     lost: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
@@ -54,8 +56,8 @@ class Verdict:
         """The run in one line."""
         ends = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return (
-            f"{self.accepted} accepted ({self.invoked} invoked, {self.recovered} recovered), {ends}; {self.starts} starts,"
-            f" {self.cut_short} cut short, {self.duplicates} duplicate runs, {self.overlaps} overlaps;"
+            f"{self.accepted} accepted ({self.invoked} invoked, {self.recovered} recovered), {ends};"
+            f" {self.starts} starts, {self.cut_short} cut short, {self.duplicates} duplicate runs, {self.overlaps} overlaps;"
             f" problems: {self.problems() or 'none'}"
         )
 
@@ -116,9 +118,7 @@ def _by_job(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 def _overlaps(starts: Sequence[Event], ends: Sequence[Event]) -> int:
     ended_at = {event.attempt: event.at for event in ends}
-    return sum(
-        ended_at.get(earlier.attempt, 0.0) > later.at for earlier, later in zip(starts, starts[1:], strict=False)
-    )
+    return sum(ended_at.get(earlier.attempt, 0.0) > later.at for earlier, later in itertools.pairwise(starts))
 
 
 def _torn_batches(invoked: Iterable[Event], stored_keys: set[str]) -> list[str]:
@@ -144,8 +144,8 @@ def _after_end(starts: Mapping[str, Sequence[Event]], stored: Mapping[str, Job])
     ]
 
 
-def _has_end(ends: Sequence[Event], attempt: int) -> bool:
-    return any(event.attempt == attempt and event.note == "returns" for event in ends)
+def _has_run(job: Job, ends: Sequence[Event]) -> bool:
+    return any(event.attempt == job.attempt and event.note == "returns" for event in ends)
 
 
 def _unbalanced(expected: int, jobs: Sequence[Job]) -> list[str]:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.ledger import LEDGER, Event, Ledger, read
+
 from perdure import App, Client, Job
 from perdure.model.state import Delivery
-from tests.chaos.ledger import LEDGER, Event, Ledger, read
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -86,6 +87,10 @@ class Crew:
         job_id = self._watching.enqueue_named(task, arguments, {}, max_attempts=limit, delivery=delivery, **options)
         self.ledger.write("enq_ok", key=key, job=job_id)
         return job_id
+
+    def enqueue_named(self, task: str, *args: object, **options: Any) -> str:
+        """Enqueue one job of any other task, off the record."""
+        return self._watching.enqueue_named(task, args, {}, **options)
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """End a process in the hardest way, on the record."""

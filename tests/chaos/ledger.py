@@ -1,7 +1,8 @@
 """The ledger outside the store: what processes did, one line per event, written so that a kill cannot unsay it.
 
-Every process appends to a file of its own, each event with a single `write()` to a descriptor opened with O_APPEND. What was
-written is in the kernel's hands and survives SIGKILL. A kill may tear the last line of a file; such a line is no event.
+Every process appends to a file of its own, each event with a single `write()` to a descriptor opened with O_APPEND.
+What was written is in the kernel's hands and survives SIGKILL. A kill may tear the last line of a file; such a line is
+no event.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ import random
 import sys
 from collections.abc import Iterator
 
-from perdure import Bound
 from tests.chaos.work import KINDS, app, ledger
+
+from perdure import Bound
 
 LARGEST_BATCH = 40
 _BEHAVIOURS = {"returns": 0.7, "fails once": 0.2, "fails always": 0.1}

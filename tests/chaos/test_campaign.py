@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-
 from tests.chaos.campaign import Campaign, run
 from tests.chaos.crew import Crew
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.chaos.checker import check
+from tests.chaos.ledger import Event, Ledger, read
 
 from perdure import Attempt, Job
 from perdure.model.job import JobId
-from tests.chaos.checker import check
-from tests.chaos.ledger import Event, Ledger, read
 
 Scene = tuple[list[Event], list[Job], dict[str, list[Attempt]]]
 

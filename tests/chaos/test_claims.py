@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.chaos.checker import check
 from tests.chaos.crew import Crew, until
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-
 from tests.chaos.checker import check
 from tests.chaos.crew import Crew, until
 

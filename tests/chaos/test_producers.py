@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 
 import pytest
-
 from tests.chaos.checker import check
 from tests.chaos.crew import Crew, until
 

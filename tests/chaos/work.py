@@ -10,8 +10,9 @@ import signal
 import time
 from collections.abc import Callable
 
-from perdure import App, Retry, current_job
 from tests.chaos.ledger import Ledger
+
+from perdure import App, Retry, current_job
 
 app = App(retry=Retry.exponential("50ms", cap="500ms", max_attempts=5))
 ledger = Ledger.of_environment()
@@ -20,7 +21,7 @@ ledger = Ledger.of_environment()
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-class Planned(Exception):
+class PlannedError(Exception):
     """What a job raises that is meant to fail."""
 
 
@@ -60,7 +61,7 @@ def _behave(behaviour: str, key: str) -> str:
         KILLERS[behaviour]()
     if behaviour == "fails always" or (behaviour == "fails once" and current_job().attempt == 1):
         _note("end", "raises")
-        raise Planned(f"{key} {behaviour}")
+        raise PlannedError(f"{key} {behaviour}")
     _note("effect")
     _note("end", "returns")
     return key

@@ -55,7 +55,8 @@ def _next_run_at(connection: sqlite3.Connection) -> int | None:
 
 
 def _orphans(connection: sqlite3.Connection, workers: tuple[WorkerId, ...], limit: int) -> Reaped:
-    rows = connection.execute(statement("reap_jobs"), {"limit": limit}).fetchall()
+    (vanished,) = connection.execute(statement("reap_vanished")).fetchone()
+    rows = connection.execute(statement("reap_jobs"), {"workers": vanished, "limit": limit}).fetchall()
     return Reaped(workers=workers, jobs=tuple(to_job(row) for row in rows))
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from perdure.clock import from_microseconds
-from perdure.engines.sqlite.filter import filtered, parameters
+from perdure.engines.sqlite.filter import filtered, filtered_in_order, parameters
 from perdure.engines.sqlite.rows import Row, from_ids, to_duration, to_failure, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.job import Attempt, Job, JobId
@@ -36,7 +36,7 @@ def history(connection: sqlite3.Connection, now: int, job_id: JobId, limit: int)
 
 def list_jobs(connection: sqlite3.Connection, now: int, where: JobFilter, limit: int, after: JobId | None) -> list[Job]:
     values = parameters(where, limit=max(0, limit), below=_HIGHEST_ID if after is None else after)
-    return [to_job(row) for row in connection.execute(filtered("list", where), values).fetchall()]
+    return [to_job(row) for row in connection.execute(filtered_in_order(connection, "list", where), values).fetchall()]
 
 
 def count(connection: sqlite3.Connection, now: int, where: JobFilter) -> int:

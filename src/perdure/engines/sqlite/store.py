@@ -40,6 +40,7 @@ def open_sqlite(path: str | None, clock: Clock, *, auto_migrate: bool, is_inline
     connection = connect(full_path)
     try:
         migrate(connection, clock, auto_migrate=auto_migrate)
+        commit.prepare(connection)
         return SqliteStore(connection, full_path, clock, is_inline=is_inline)
     except BaseException as error:
         connection.close()

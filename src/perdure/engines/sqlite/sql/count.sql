@@ -4,7 +4,7 @@
 -- Concurrency: reads only.
 -- Indexes: by the fragment `among`: the primary key, or the partial index of the one state asked for.
 SELECT COUNT(*)
-FROM perdure_jobs
+FROM perdure_jobs /*+ through */
 WHERE
     /*+ among */
     AND /*+ matches */

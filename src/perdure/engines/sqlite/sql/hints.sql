@@ -1,21 +1,21 @@
 -- wakeups: what a worker could have to do, looked at after another process committed.
 -- Parameters: none.
--- Rows: one (whether anything is ready, when the next job is due, the newest of the jobs being cancelled).
+-- Rows: one (whether anything is ready, when the next job is due, which jobs are being cancelled).
 -- Concurrency: reads only.
 -- Indexes: perdure_jobs_ready, perdure_jobs_waiting, perdure_jobs_cancelling.
 SELECT
     EXISTS (
         SELECT 1
-        FROM perdure_jobs
+        FROM perdure_jobs INDEXED BY perdure_jobs_ready
         WHERE state = 'ready'
     ),
     (
         SELECT MIN(run_at)
-        FROM perdure_jobs
+        FROM perdure_jobs INDEXED BY perdure_jobs_waiting
         WHERE state = 'waiting'
     ),
     (
-        SELECT MAX(rowid)
-        FROM perdure_jobs
+        SELECT JSON_GROUP_ARRAY(id)
+        FROM perdure_jobs INDEXED BY perdure_jobs_cancelling
         WHERE is_cancelling = 1
     )

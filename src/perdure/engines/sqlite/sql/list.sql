@@ -5,7 +5,7 @@
 -- Indexes: by the fragment `among`: the primary key, or the partial index of the one state asked for.
 SELECT
     /*+ job_columns */
-FROM perdure_jobs
+FROM perdure_jobs /*+ through */
 WHERE
     /*+ among */
     AND id < :below
