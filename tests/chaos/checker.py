@@ -57,8 +57,8 @@ class Verdict:
         ends = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return (
             f"{self.accepted} accepted ({self.invoked} invoked, {self.recovered} recovered), {ends};"
-            f" {self.starts} starts, {self.cut_short} cut short, {self.duplicates} duplicate runs, {self.overlaps} overlaps;"
-            f" problems: {self.problems() or 'none'}"
+            f" {self.starts} starts, {self.cut_short} cut short, {self.duplicates} duplicate runs,"
+            f" {self.overlaps} overlaps; problems: {self.problems() or 'none'}"
         )
 
 
@@ -96,9 +96,7 @@ def check(
         over_limit=[job_id for job_id, each in starts.items() if job_id in asked and len(each) > asked[job_id].limit],
         same_attempt=_same_attempt(starts),
         after_end=_after_end(starts, stored),
-        unproven=[
-            job.id for job in jobs if job.state == "succeeded" and not _has_end(ends.get(job.id, []), job.attempt)
-        ],
+        unproven=[job.id for job in jobs if job.state == "succeeded" and not _has_run(job, ends.get(job.id, []))],
         unbalanced=_unbalanced(len(accepted) + len(recovered), jobs),
         bad_history=_bad_history(histories or {}, stored, starts),
     )

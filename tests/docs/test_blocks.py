@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,12 @@ PATIENCE = 60
 
 
 @pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory and no settings in the environment."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("PERDURE_")]:
         monkeypatch.delenv(name)
-    yield tmp_path
+    return tmp_path
 
 
 def test_there_are_blocks_and_few_that_are_not_run() -> None:
@@ -66,8 +66,6 @@ def test_the_first_app_of_the_readme_works_as_it_is_told(empty: Path) -> None:
 
 
 def wait_until_ended(app: App, job_id: JobId) -> None:
-    import time
-
     deadline = time.monotonic() + PATIENCE
     while not app.client().get(job_id).is_final:
         assert time.monotonic() < deadline, "the job of the README did not end"

@@ -1,4 +1,4 @@
-"""Links lead somewhere, tests that are named exist, invariants have code and proof, and no file says what it must not."""
+"""Links lead somewhere, named tests exist, invariants have code and proof, and no file says what it must not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_guarantee_of_the_readme_names_its_test() -> None:
 
 
 def test_the_invariants_are_numbered_without_gaps() -> None:
-    assert INVARIANTS == [f"[INV-{number}]" for number in range(1, len(INVARIANTS) + 1)]
+    assert [f"[INV-{number}]" for number in range(1, len(INVARIANTS) + 1)] == INVARIANTS
     assert len(INVARIANTS) >= 12
 
 

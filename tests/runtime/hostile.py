@@ -63,7 +63,7 @@ async def swallow_cancellation() -> str:
 def leave_thread() -> None:
     """Leaves a thread behind that is no daemon and never ends."""
     _note("start")
-    threading.Thread(target=threading.Event().wait, name="left behind").start()
+    threading.Thread(target=threading.Event().wait, name="left behind", daemon=False).start()
 
 
 @app.task

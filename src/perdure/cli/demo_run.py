@@ -214,7 +214,7 @@ class Run:
         return PerdureError(
             f"The demo stopped after {self._within:.0f} s: {self._ended()} of {self._cast.count} jobs had ended; "
             f"of the others {left or 'not all had been enqueued'}.",
-            "This machine is very busy now; try again later, or with fewer --jobs.",
+            self._story.trouble or "If this machine is very busy, try again later, or with fewer --jobs.",
         )
 
     def _too_many_lost(self) -> PerdureError:

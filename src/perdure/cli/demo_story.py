@@ -46,6 +46,8 @@ class Story:
         self._lines = 0
         self.followed: set[JobId] = set()
         """Jobs whose failures were told, and whose end is to be told."""
+        self.trouble: str | None = None
+        """What a worker last said about the store, unless all was well again afterwards."""
         self.untold = 0
         """Events that were only counted."""
 
@@ -75,9 +77,10 @@ class Story:
                 text = f"worker {heard.pid} was too slow to renew its lease; it dropped its jobs and begins anew"
                 self._maybe("lease lost", text, "warning")
             case "store_trouble":
-                self._maybe("store trouble", f"worker {heard.pid}: {one_line(str(record['message']), 150)}", "warning")
-            case "worker_stopped" | "store_recovered" | "commit_lost":
-                pass
+                self.trouble = f"worker {heard.pid}: {one_line(str(record['message']))}"
+                self._maybe("store trouble", self.trouble, "warning")
+            case "store_recovered":
+                self.trouble = None
             case str(event) if event.startswith("attempt_"):
                 self._attempt(record)
             case _:

@@ -29,6 +29,7 @@ SET
     ) = (
         SELECT
             CASE
+-- [INV-11] No retry outlives a cancel.
                 WHEN perdure_jobs.is_cancelling = 1 AND ended.state IN ('waiting', 'ready') THEN 'cancelled'
                 ELSE ended.state
             END,

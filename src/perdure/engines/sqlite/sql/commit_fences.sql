@@ -51,6 +51,7 @@ FROM (
         (
             SELECT perdure_jobs.rowid
             FROM perdure_jobs
+-- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
             WHERE
                 perdure_jobs.id = batch.column2
                 AND perdure_jobs.attempt = batch.column3
