@@ -252,7 +252,8 @@ def test_as_json_it_prints_the_books_alone_and_kept_jobs_can_be_looked_at(nowher
     assert books["dead_by_reason"]["outcome unknown"] >= 1
     assert "is dead" in done.stderr
     stats = json.loads(nowhere.process("stats", "--json", "--url", books["url"]).stdout)
-    assert stats["dead"] == books["dead"]
+    assert stats["states"]["dead"] == books["dead"]
+    assert stats["workers"] == 0
 
 
 @pytest.mark.crash
@@ -263,7 +264,7 @@ def test_on_a_terminal_it_draws_and_every_suggested_command_works(nowhere: Runne
     assert "━" in screen
     assert "\x1b[?25h" in screen.rpartition("\x1b[?25l")[2], "the cursor is shown again"
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen)
-    commands = re.findall(r"^  (\S.*(?:perdure|rm -r) .*?)\r?$", plain.partition("What to try next")[2], re.MULTILINE)
+    commands = re.findall(r"^  (\S.*?)\r?$", plain.partition("What to try next")[2], re.MULTILINE)
     assert len(commands) >= 4
     for command in commands:
         done = subprocess.run(
@@ -305,7 +306,9 @@ def test_a_run_that_takes_too_long_says_how_far_it_came(app: App, tmp_path: Path
         clock=SystemClock(),
         within=0.0,
     )
-    with pytest.raises(PerdureError, match=r"stopped after 0 s: 0 of 20 jobs had ended; of the others 16 ready"):
+    with pytest.raises(
+        PerdureError, match=r"stopped after 0 s: 0 of 20 jobs had ended; of the others 1 waiting, 16 ready"
+    ):
         run.play()
 
 

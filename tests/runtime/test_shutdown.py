@@ -77,7 +77,7 @@ def test_an_at_most_once_job_that_ran_when_its_worker_stopped_never_starts_again
 
 
 def test_a_worker_ends_though_a_handler_left_a_thread_behind(crew: Crew) -> None:
-    worker = crew.worker("tests.runtime.hostile")
+    worker = crew.start("-m", "perdure", "worker", "tests.runtime.hostile:app")
     job_id = crew.enqueue_named("leave_thread")
     until(lambda: crew.state(job_id) == "succeeded", "the job ends")
     worker.send_signal(signal.SIGTERM)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, assert_never
 
-from perdure.errors import BadPolicy
+from perdure.model.curve import usual_limit
 from perdure.model.failure import Failure
 from perdure.model.job import AttemptOutcome, Job
 from perdure.model.outcome import (
@@ -36,7 +36,6 @@ _AT_ONCE = timedelta(0)
 _FIRST_PARKING = timedelta(seconds=1)
 _LONGEST_PARKING = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=365)
-_SAFE = Retry.exponential("1s", cap="5m")
 
 
 def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
@@ -123,7 +122,10 @@ def _failed(
         case Never():
             return _dead(job, how, "unrecoverable", failures, error)
         case UsePolicy(policy=nested):
-            curve, limit = nested, min(limit, nested.max_attempts)
+            curve = nested
+            # A policy that was written for its delays alone has the usual limit, and must not cut the job's own short.
+            if nested.max_attempts != usual_limit(nested.curve):
+                limit = min(limit, nested.max_attempts)
         case UseDelay(delay=fixed):
             pass
         case None:
@@ -151,11 +153,7 @@ def _failed(
 
 def _delay(curve: Retry, failures: int, random: Random, job: Job) -> timedelta:
     previous = job.delay if job.reason in ("failed", "timeout", "lost") else None
-    try:
-        return curve.delay(failures, random, previous)
-    except BadPolicy:
-        # Only a policy that is a Python function can fail here, and its bug must not cost the job.
-        return _SAFE.delay(failures, random, previous)
+    return curve.delay(failures, random, previous)
 
 
 def _move(job: Job, policy: Policy) -> str | None:

@@ -58,7 +58,8 @@ class Supervisor:
             # Closing the write end tells workers that are left, after a crash of this very code, to stop.
             os.close(write_end)
             os.close(read_end)
-        return 0 if all(place.code == 0 for place in self._places) else 1
+        # A worker that the stop met before it could listen died of SIGTERM with nothing in its hands: that is well, too.
+        return 0 if all(place.code in (0, -signal.SIGTERM) for place in self._places) else 1
 
     def _tend(self) -> int | None:
         """Look after every place once; gives the exit code of a worker that refused to start."""
