@@ -33,3 +33,25 @@ def test_a_worker_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(crew:
     assert {job_id: crew.job(job_id) for job_id in jobs} == before
     assert crew.stop(sleeper) == [0]
     assert check(crew.events(), crew.jobs(), {job_id: crew.client.history(job_id) for job_id in jobs}).problems() == {}
+
+
+@pytest.mark.crash
+def test_a_late_commit_does_not_end_the_attempt_of_another_worker(crew: Crew) -> None:
+    sleeper = crew.worker(lease="1s", concurrency=4)
+    jobs = [crew.enqueue("on_loop", "slower and slower", seconds=2.0) for _ in range(4)]
+    until(lambda: len(crew.seen("start")) == 4, "its slots are busy")
+    first_id = crew.registered()[sleeper.pid]
+    sleeper.send_signal(signal.SIGSTOP)
+    crew.worker(lease="1s")
+    until(lambda: len(crew.seen("start", attempt=2)) == 4, "another worker runs the second attempts")
+
+    # Its handlers have slept long enough: they return as soon as it wakes, and it has four outcomes to commit.
+    sleeper.send_signal(signal.SIGCONT)
+    until(lambda: crew.registered().get(sleeper.pid, first_id) != first_id, "it registers anew")
+    until(crew.is_drained, "the second attempts end")
+    ends = {event.job: event.wall for event in crew.seen("end", attempt=2)}
+    for job in crew.jobs():
+        assert (job.state, job.attempt) == ("succeeded", 2)
+        assert job.ended_at is not None
+        assert job.ended_at.timestamp() > ends[job.id], "it was ended by the wrong attempt"
+    assert check(crew.events(), crew.jobs(), {job_id: crew.client.history(job_id) for job_id in jobs}).problems() == {}

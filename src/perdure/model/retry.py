@@ -47,7 +47,7 @@ class Never(msgspec.Struct, frozen=True, tag=True):
 
 
 class UsePolicy(msgspec.Struct, frozen=True, tag=True):
-    """After this error the delay comes from another policy; its max_attempts, unless the usual one, bounds the job too."""
+    """After this error the delay comes from another policy; its max_attempts, unless the usual one, bounds as well."""
 
     policy: Retry
 
@@ -138,7 +138,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
     ) -> Retry:
-        """These delays one by one; the last repeats. The usual limit is as many attempts as use them all, at least 4."""
+        """These delays one by one; the last repeats. The usual limit is enough attempts to use them all, at least 4."""
         curve = Delays(read_delays(waits))
         return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
 

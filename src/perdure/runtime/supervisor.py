@@ -58,7 +58,7 @@ class Supervisor:
             # Closing the write end tells workers that are left, after a crash of this very code, to stop.
             os.close(write_end)
             os.close(read_end)
-        # A worker that the stop met before it could listen died of SIGTERM with nothing in its hands: that is well, too.
+        # A worker that the stop met before it could listen died of SIGTERM with nothing in its hands: well, too.
         return 0 if all(place.code in (0, -signal.SIGTERM) for place in self._places) else 1
 
     def _tend(self) -> int | None:
