@@ -187,9 +187,7 @@ def test_names_in_any_script_are_kept(scene: Scene) -> None:
     assert (job.task, job.queue, job.unique) == ("отправить-'\"", "почта 📮", "ключ\x00\n")
 
 
-def test_what_was_answered_is_seen_by_others(
-    scene: Scene, open_again: Callable[[Clock], Store]
-) -> None:
+def test_what_was_answered_is_seen_by_others(scene: Scene, open_again: Callable[[Clock], Store]) -> None:
     job_id = scene.enqueue()
     (seen,) = open_again(scene.clock).get([job_id]).wait()
     assert seen == scene.get(job_id)

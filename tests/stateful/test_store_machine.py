@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 
@@ -187,7 +194,9 @@ class StoreMachine(RuleBasedStateMachine):
             "at once": failure(job, state="ready", delay=0 * SECOND),
             "move": failure(job, queue="retries"),
             "death": death(job),
-            "cancel": failure(job, verb="cancel", state="cancelled", attempt="cancelled", reason="cancelled", delay=None),
+            "cancel": failure(
+                job, verb="cancel", state="cancelled", attempt="cancelled", reason="cancelled", delay=None
+            ),
         }[ending]
         assert self.store.commit([ended(job, outcome)]).wait() == [True]
         asked, reason = known["is_cancelling"], known["reason"]

@@ -93,7 +93,8 @@ class Transactor:
         try:
             # Read under the write lock, so that time never runs backwards from one transaction to the next.
             now = to_microseconds(self._clock.now())
-            for alike in _alike(requests):
+            # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
+            for alike in _alike([request for request in requests if not request.is_abandoned]):
                 self._do(alike, now)
             # [INV-1] Nobody is answered before the transaction that holds their change is durable.
             self._connection.execute("COMMIT")
