@@ -10,8 +10,7 @@
     │   ├── BadSetting             a setting with a value that it cannot have
     │   └── UnknownTask            no task of that name is registered in the app
     ├── NotFound                   the named thing does not exist
-    │   ├── JobNotFound
-    │   └── WorkerNotFound
+    │   └── JobNotFound
     ├── Refused                    the state of things forbids it
     │   ├── WrongState             the job is in a state that the verb does not accept
     │   ├── Unsupported            this engine cannot do that, and says why
@@ -82,10 +81,6 @@ class NotFound(PerdureError, LookupError):
 
 class JobNotFound(NotFound):
     """No job has this id; finished jobs are pruned after the retention time."""
-
-
-class WorkerNotFound(NotFound):
-    """No worker has this id."""
 
 
 class Refused(PerdureError):

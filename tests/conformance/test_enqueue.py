@@ -171,7 +171,7 @@ def test_a_text_that_cannot_be_stored_is_refused_with_a_perdure_error(scene: Sce
         b'["' + b"x" * 1_000_000 + b'"]',
         b"12345678901234567890123",
         b'{"a":1,"a":2}',
-        "'; DROP TABLE perdure_jobs; --".encode(),
+        b"'; DROP TABLE perdure_jobs; --",
     ],
 )
 def test_args_come_back_byte_for_byte(scene: Scene, args: bytes) -> None:

@@ -109,10 +109,14 @@ def test_a_full_disk_is_told_and_survived(small: tuple[SqliteStore, sqlite3.Conn
     store, connection = small
     scene = Scene(store, clock)
     worker = scene.worker()
-    kept = []
-    with pytest.raises(EngineFull, match="Free disk space"):
+    kept: list[str] = []
+
+    def fill_up() -> None:
         while True:
             kept.append(scene.enqueue(args=b"x" * 5000))
+
+    with pytest.raises(EngineFull, match="Free disk space"):
+        fill_up()
     assert kept
     assert store.count(JobFilter()).wait() == len(kept)
     connection.execute("PRAGMA max_page_count = 1000000")

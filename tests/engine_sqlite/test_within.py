@@ -43,7 +43,7 @@ def test_in_autocommit_mode_jobs_are_durable_at_once(scene: Scene, outsider: sql
 
 def test_a_connection_to_another_file_is_refused(scene: Scene, tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "other.db")
-    with pytest.raises(Unsupported, match="other.db"):
+    with pytest.raises(Unsupported, match=r"other\.db"):
         scene.store.enqueue_within(connection, [scene.new_job()])
     connection.close()
 

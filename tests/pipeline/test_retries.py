@@ -338,6 +338,26 @@ def test_replayed_dead_jobs_start_again_with_no_failures_and_keep_their_history(
         assert [record.outcome for record in t.history(job_id)] == ["failed", "failed", "succeeded"]
 
 
+def test_a_replayed_job_has_its_whole_time_again(app: App):
+    is_broken = True
+
+    @app.task(retry=Retry.fixed("1s", jitter="none", within="10s", max_attempts=100))
+    def send() -> None:
+        if is_broken:
+            raise Downstream
+
+    with app.testing() as t, app.client() as client:
+        job_id = send.enqueue()
+        t.advance("1m")
+        assert (t.job(job_id).state, t.job(job_id).reason) == ("dead", "expired")
+        client.replay(job_id)
+        t.advance("5s")
+        assert t.job(job_id).state == "waiting"
+        is_broken = False
+        t.advance("5s")
+        assert t.job(job_id).state == "succeeded"
+
+
 def test_after_its_first_failure_a_job_moves_to_the_retry_queue_and_keeps_its_origin(app: App):
     app.queue("mail", retry_queue="mail-retries")
 

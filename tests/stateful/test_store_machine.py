@@ -33,10 +33,24 @@ LEASE = 30 * SECOND
 LIVE = ("waiting", "ready", "running")
 QUEUES = ("mail", "money")
 WORKERS = (WorkerId("worker-1"), WorkerId("worker-2"))
-PROJECTED = (
-    "task queue state lane priority run_at attempt failures recoveries created_at origin unique reason worker ended_at "
-    "is_cancelling"
-).split()
+PROJECTED = [
+    "task",
+    "queue",
+    "state",
+    "lane",
+    "priority",
+    "run_at",
+    "attempt",
+    "failures",
+    "recoveries",
+    "created_at",
+    "origin",
+    "unique",
+    "reason",
+    "worker",
+    "ended_at",
+    "is_cancelling",
+]
 
 queues = st.sampled_from(QUEUES)
 workers = st.sampled_from(WORKERS)

@@ -94,7 +94,7 @@ def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
     if job.failures >= policy.limit:
         return Spent(reason="exhausted")
     within = policy.retry.within
-    if within is not None and now > job.created_at + within:
+    if within is not None and now > job.life_began_at + within:
         return Spent(reason="expired")
     return None
 
@@ -135,7 +135,7 @@ def _failed(
     if failures >= limit and (policy.is_task_known or job.max_attempts is not None):
         return _dead(job, how, "exhausted" if how == "failed" else reason, failures, error)
     delay = max(fixed if fixed is not None else _delay(curve, failures, random, job), asked)
-    if policy.retry.within is not None and now + delay > job.created_at + policy.retry.within:
+    if policy.retry.within is not None and now + delay > job.life_began_at + policy.retry.within:
         return _dead(job, how, "expired", failures, error)
     return Outcome(
         verb="fail",

@@ -34,6 +34,7 @@ CREATE TABLE perdure_jobs (
     started_at INTEGER,
     attempt_ended_at INTEGER,
     ended_at INTEGER,
+    replayed_at INTEGER,
     parked_at INTEGER,
     is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling = 0 OR is_cancelling = 1),
     args NOT NULL,
