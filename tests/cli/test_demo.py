@@ -152,7 +152,7 @@ class Lines:
 def test_a_failure_is_told_with_its_attempt_its_limit_and_what_follows() -> None:
     lines = Lines()
     Story({JobId("a"): "receipt 7"}, lines.say).hear(failure("a"))
-    assert lines.lines == ["receipt 7: attempt 2 of 6 failed: ServiceDown: answered 503; next in 0.4 s"]
+    assert lines.lines == ["receipt 7: attempt 2 of 6 failed: ServiceDown: answered 503; next in 410ms"]
 
 
 def test_a_thousand_events_become_at_most_forty_lines_and_the_rest_is_counted() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 Tone = Literal["plain", "good", "warning", "bad", "faint"]
 
 _STYLES = {"plain": "", "good": "green", "warning": "yellow", "bad": "red", "faint": "bright_black"}
-_SECONDS = re.compile(r"([0-9]) s\b")
 _STATES = ("succeeded", "running", "ready", "waiting", "dead", "cancelled")
 _STATE_STYLES = {
     "succeeded": "green",
@@ -116,7 +114,7 @@ class LiveView:
         from rich.table import Table
         from rich.text import Text
 
-        line = Text(self._bound(harmless(text)), style=_STYLES[tone])
+        line = Text(harmless(text), style=_STYLES[tone])
         if at is None:
             self._console.print(line)
             return
@@ -127,10 +125,6 @@ class LiveView:
 
     def show(self, standing: Standing) -> None:
         self._live.update(_drawn(standing), refresh=True)
-
-    def _bound(self, text: str) -> str:
-        """The text with numbers and their unit held together, so that no line begins with a lonely unit."""
-        return _SECONDS.sub("\\1\N{NO-BREAK SPACE}s", text) if self._console.encoding.startswith("utf") else text
 
 
 def _drawn(standing: Standing) -> RenderableType:

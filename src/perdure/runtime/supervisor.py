@@ -138,11 +138,14 @@ class _Place:
             self._process.send_signal(number)
 
 
-def stop_with_supervisor(stop: Callable[[], None]) -> None:
-    """In a supervised worker: call `stop` when the supervisor is gone, so that no worker is left without one."""
+def stop_with_supervisor(stop: Callable[[], None]) -> bool:
+    """In a supervised worker: call `stop` when the supervisor is gone, so that no worker is left without one.
+
+    Gives whether this is a supervised worker.
+    """
     descriptor = os.environ.pop(LIFELINE, None)
     if descriptor is None:
-        return
+        return False
 
     def watch(end: int) -> None:
         try:
@@ -152,6 +155,7 @@ def stop_with_supervisor(stop: Callable[[], None]) -> None:
         stop()
 
     threading.Thread(target=watch, args=(int(descriptor),), name="perdure-lifeline", daemon=True).start()
+    return True
 
 
 def _how(code: int) -> str:
