@@ -66,6 +66,15 @@ class Crew:
         settings = {"lease": "2s", "poll": "200ms", "concurrency": 8, "grace": "20s", **settings}
         return self.start("-c", f"from {module} import app; app.run_worker()", **settings)
 
+    def hoarder(self, *, slots: int, **settings: object) -> subprocess.Popen[bytes]:
+        """Start a worker that holds eight jobs more than it has slots for, in its buffer."""
+        worker = self.worker(concurrency=slots, prefetch="1h", max_prefetch=8, **settings)
+        # How much a worker holds in advance follows from what it has done: let it do something.
+        for _ in range(40):
+            self.enqueue("on_loop")
+        until(self.is_drained, "the worker has warmed up")
+        return worker
+
     def produce(self, key: str, count: int, mode: str, *, seed: int, seconds: float = 0.0) -> subprocess.Popen[bytes]:
         """Start a producer; see produce.py."""
         return self.start("-m", "tests.chaos.produce", key, str(count), mode, str(seed), str(seconds))
@@ -159,6 +168,12 @@ class Crew:
     def output(self) -> str:
         """What all processes printed."""
         return (self.directory / "output.txt").read_text(errors="replace")
+
+
+def children_of(pid: int) -> list[int]:
+    """The process ids of a process's children."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
 
 
 def is_alive(pid: int) -> bool:

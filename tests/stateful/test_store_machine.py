@@ -33,7 +33,7 @@ LEASE = 30 * SECOND
 LIVE = ("waiting", "ready", "running")
 QUEUES = ("mail", "money")
 WORKERS = (WorkerId("worker-1"), WorkerId("worker-2"))
-PROJECTED = [
+PROJECTED = (
     "task",
     "queue",
     "state",
@@ -44,13 +44,14 @@ PROJECTED = [
     "failures",
     "recoveries",
     "created_at",
+    "replayed_at",
     "origin",
     "unique",
     "reason",
     "worker",
     "ended_at",
     "is_cancelling",
-]
+)
 
 queues = st.sampled_from(QUEUES)
 workers = st.sampled_from(WORKERS)
@@ -123,6 +124,7 @@ class StoreMachine(RuleBasedStateMachine):
             recoveries=0,
             reason=None,
             ended_at=None,
+            replayed_at=run_at,
         )
 
     def end_cancelled(self, job: dict[str, Any], reason: str) -> None:

@@ -63,6 +63,8 @@ CREATE INDEX perdure_jobs_cancelling ON perdure_jobs (worker) WHERE is_cancellin
 
 CREATE INDEX perdure_jobs_dead ON perdure_jobs (id) WHERE state = 'dead';
 
+CREATE INDEX perdure_jobs_cancelled ON perdure_jobs (id) WHERE state = 'cancelled';
+
 CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state = 'succeeded' OR state = 'cancelled';
 
 -- [INV-12] One live job per task and unique key.
