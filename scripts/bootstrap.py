@@ -21,7 +21,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs this has not installed the project yet
         print(f"Perdure needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12")
         return 2
     wanted = _fingerprint()

@@ -6,7 +6,6 @@ import os
 import signal
 
 import pytest
-
 from tests.chaos.crew import Crew, children_of, is_alive, until
 
 
