@@ -281,8 +281,9 @@ def test_an_interrupt_stops_the_workers_and_removes_the_files(
 ) -> None:
     process, workers = start_until_at_work(nowhere, tmp_path)
     process.send_signal(number)
-    process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=30)
     assert process.returncode == code
+    assert ("interrupted" in said) == (number == signal.SIGINT)
     assert not [pid for pid in workers if is_alive(pid)]
     assert os.listdir(tmp_path / "tmp") == []
 
@@ -323,8 +324,10 @@ def test_a_stopped_crew_leaves_no_process_even_if_it_would_not_stop_by_itself(
     crew = Crew(tmp_path, clock=SystemClock())
     pid = crew.start()
     wait_until(lambda: crew.hear(0.1))
+    began = time.monotonic()
     crew.stop(0.2)
     assert not is_alive(pid)
+    assert time.monotonic() - began < 60, "it was killed, not waited for"
 
 
 @pytest.mark.crash

@@ -20,7 +20,7 @@ def test_the_first_signal_lets_running_attempts_finish_and_gives_back_the_rest(
 ) -> None:
     worker = crew.hoarder(slots=2, grace="60s")
     jobs = [crew.enqueue(kind, seconds=2.0) for _ in range(10)]
-    until(lambda: crew.client.stats().running == 10, "its slots and its buffer are full")
+    until(lambda: crew.client.stats().running > 6, "it has more than it can run")
     running = until(lambda: _started(crew, jobs), "its slots are busy")
     worker.send_signal(number)
     assert worker.wait(60) == 0

@@ -14,7 +14,7 @@ import sqlite3
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import BUSY_TIMEOUT
 
-THRESHOLD = 16 * 1024 * 1024
+THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0
 """After a checkpoint that others were in the way of, how many seconds to leave it alone unless the log doubles."""
 

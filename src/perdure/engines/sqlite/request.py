@@ -109,6 +109,9 @@ AnyRequest = Request[Any]
 class Taker(Protocol):
     """Where requests are done: the writer, the readers, or the calling thread."""
 
+    is_immediate: bool
+    """Whether a request is done when `submit` returns, so that nobody needs to wait."""
+
     def submit(self, request: AnyRequest) -> None:
         """Take the request; its waiter is released when it is done."""
         ...
@@ -130,9 +133,11 @@ class Asked(Generic[T]):
         return self._request.result()
 
     def __await__(self) -> Generator[Any, None, T]:
+        if self._where.is_immediate:
+            return self.wait()
         future = self._request.expect_on_loop()
         self._where.submit(self._request)
-        return future.__await__()
+        return (yield from future)
 
 
 def deliver(requests: Sequence[AnyRequest]) -> None:

@@ -130,6 +130,8 @@ def _alike(requests: Sequence[AnyRequest]) -> Iterator[list[AnyRequest]]:
 class Writer:
     """The thread around a Transactor."""
 
+    is_immediate = False
+
     def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
         self._transactor = transactor
         self._door = door
@@ -176,6 +178,8 @@ class Writer:
 
 class Inline:
     """No thread: each request runs in the thread that asks, one at a time."""
+
+    is_immediate = True
 
     def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
         self._transactor = transactor
