@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from signal import Signals
 
@@ -28,8 +29,19 @@ class Children:
     def __init__(self) -> None:
         self._idle: list[_Child] = []
 
-    async def run(self, job: Job, handler: Handler, max_attempts: int, timeout: timedelta | None) -> Ending:
-        """Run one attempt in a child; a cancelled caller kills the child."""
+    async def run(
+        self,
+        job: Job,
+        handler: Handler,
+        max_attempts: int,
+        timeout: timedelta | None,
+        may_start: Callable[[], Awaitable[None]],
+    ) -> Ending:
+        """Run one attempt in a child; a cancelled caller kills the child.
+
+        A child may take its time to start. Only when it is ready to begin is `may_start` awaited, and only then does
+        the timeout count.
+        """
         reference = handler.reference
         assert reference is not None, "only importable handlers are run in children"
         call = Call(
@@ -44,13 +56,13 @@ class Children:
         child = self._idle.pop() if self._idle else await _Child.start()
         is_reusable = False
         try:
-            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()) as limit:
-                ending = await child.ask(call)
+            await child.prepare(call)
+            await may_start()
+            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+                ending = await child.begin()
             is_reusable = True
             return ending
         except TimeoutError:
-            if not limit.expired():
-                raise
             assert timeout is not None
             return TimedOut(timeout=timeout)
         except (EOFError, ConnectionError):
@@ -97,15 +109,23 @@ class _Child:
         child._send(msgspec.json.encode(Hello(path=path, main=_file_of(main), worker=os.getpid())))
         return child
 
-    async def ask(self, call: Call) -> Ending:
+    async def prepare(self, call: Call) -> None:
+        """Hand over a call, and wait until the child has found its handler."""
         self._send(msgspec.json.encode(call))
         await self._writer.drain()
+        await self._receive()
+
+    async def begin(self) -> Ending:
+        """Let the child enter the handler, and wait for the ending."""
+        self._send(b"")
+        return msgspec.json.decode(await self._receive(), type=Answer).ending
+
+    async def _receive(self) -> bytes:
         try:
             header = await self._reader.readexactly(HEADER.size)
-            body = await self._reader.readexactly(HEADER.unpack(header)[0])
+            return await self._reader.readexactly(HEADER.unpack(header)[0])
         except asyncio.IncompleteReadError:
             raise EOFError from None
-        return msgspec.json.decode(body, type=Answer).ending
 
     async def how_it_ended(self) -> str:
         """What became of a child whose socket is closed."""
