@@ -1,7 +1,8 @@
 """Runs attempts in child processes, one at a time in each: a child can be killed, and its crash costs one job only.
 
-Children are started when an attempt finds none idle and are reused. A child that is killed, or dies, is known at once
-through its socket; the attempt then ends `Vanished`.
+Children are reused. An attempt that finds none idle waits for about as long as a new one would take to start, and
+only then starts it: short attempts share a few children, long ones get one each. A child that is killed, or dies, is
+known at once through its socket; the attempt then ends `Vanished`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from signal import Signals
@@ -22,12 +24,17 @@ from perdure.model.outcome import Ending, TimedOut, Vanished
 from perdure.runtime.child import HEADER, Answer, Call, Hello
 from perdure.runtime.handler import Handler
 
+_START_UP = 0.5
+"""How many seconds a child takes to start and to import its app, roughly."""
+
 
 class Children:
     """The children of one worker."""
 
     def __init__(self) -> None:
         self._idle: list[_Child] = []
+        self._waiting: deque[asyncio.Future[_Child]] = deque()
+        self._count = 0
 
     async def run(
         self,
@@ -53,7 +60,7 @@ class Children:
             max_result=handler.max_result,
             timeout=timeout,
         )
-        child = self._idle.pop() if self._idle else await _Child.start()
+        child = await self._take()
         is_reusable = False
         try:
             await child.prepare(call)
@@ -69,9 +76,48 @@ class Children:
             return Vanished(detail=f"the child process that ran it {await child.how_it_ended()}")
         finally:
             if is_reusable:
-                self._idle.append(child)
+                self._give(child)
             else:
+                self._count -= 1
                 child.kill()
+
+    async def _take(self) -> _Child:
+        """An idle child, one that becomes idle soon, or else a new one."""
+        if self._idle:
+            return self._idle.pop()
+        if self._count:
+            soon = await self._next_idle()
+            if soon is not None:
+                return soon
+        self._count += 1
+        try:
+            return await _Child.start()
+        except BaseException:
+            self._count -= 1
+            raise
+
+    async def _next_idle(self) -> _Child | None:
+        """The next child that becomes idle, unless starting one is quicker."""
+        free: asyncio.Future[_Child] = asyncio.get_running_loop().create_future()
+        self._waiting.append(free)
+        try:
+            async with asyncio.timeout(_START_UP):
+                return await free
+        except TimeoutError:
+            return free.result() if free.done() and not free.cancelled() else None
+        except asyncio.CancelledError:
+            if free.done() and not free.cancelled():
+                self._give(free.result())
+            raise
+
+    def _give(self, child: _Child) -> None:
+        """Hand a child to whoever waits longest for one, or keep it for the next."""
+        while self._waiting:
+            free = self._waiting.popleft()
+            if not free.done():
+                free.set_result(child)
+                return
+        self._idle.append(child)
 
     def close(self) -> None:
         """Kill the idle children; busy ones are killed by the cancellation of their attempts."""
