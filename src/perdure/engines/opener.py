@@ -16,15 +16,15 @@ Opener = Callable[[str, Clock, bool | None, bool], Store]
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
 _EXAMPLES = (
     "Examples: sqlite:///perdure.db (in the working directory), sqlite:////var/lib/app/perdure.db (an absolute path),"
-    " sqlite:// (in memory)."
+    " sqlite:// (in memory), postgresql://user:secret@db.example/app."
 )
 
 
 def open_store(url: str, *, clock: Clock, auto_migrate: bool | None = None, is_inline: bool = False) -> Store:
     """The open store of a URL.
 
-    `auto_migrate` None leaves it to the engine: SQLite migrates itself. `is_inline` keeps all work in the calling
-    thread.
+    `auto_migrate` None leaves it to the engine: SQLite migrates itself, servers do not. `is_inline` keeps all work in
+    the calling thread.
     """
     # The URL itself never gets into an error: it may hold a password.
     parts = _SCHEME.fullmatch(url)
@@ -57,6 +57,23 @@ def _open_sqlite(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: 
     )
 
 
+def _open_postgres(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
+    _require_psycopg()
+    from perdure.engines.postgres.store import open_postgres
+
+    return open_postgres(rest, clock, auto_migrate=bool(auto_migrate), is_inline=is_inline)
+
+
+def _require_psycopg() -> None:
+    try:
+        import psycopg  # noqa: F401 - the driver is loaded by those who use it
+    except ImportError as error:
+        raise Unsupported(
+            "The store's URL names PostgreSQL, and its driver psycopg is not installed or finds no libpq.",
+            "Run: pip install perdure[postgres]",
+        ) from error
+
+
 def _not_here(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
     raise Unsupported("This version of Perdure has no engine for that kind of URL yet.", _EXAMPLES)
 
@@ -64,8 +81,8 @@ def _not_here(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: boo
 OPENERS: Mapping[str, Opener] = MappingProxyType(
     {
         "sqlite": _open_sqlite,
-        "postgres": _not_here,
-        "postgresql": _not_here,
+        "postgres": _open_postgres,
+        "postgresql": _open_postgres,
         "redis": _not_here,
         "rediss": _not_here,
         "valkey": _not_here,

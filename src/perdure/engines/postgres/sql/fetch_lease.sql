@@ -1,0 +1,24 @@
+-- fetch: whether the worker's lease holds, and which of some queues have something ready.
+-- Parameters: worker, queues (names), now.
+-- Rows: one (whether the lease holds, names of queues).
+-- Concurrency: for the queues a hint only; the claim itself decides.
+-- Indexes: the primary key of workers, jobs_ready.
+SELECT
+    EXISTS (
+        SELECT 1
+        FROM perdure.workers
+        WHERE
+            workers.id = :worker::text
+            AND workers.lease_until > /*+ now */
+    ),
+    ARRAY(
+        SELECT wanted.name
+        FROM UNNEST(:queues::text[]) AS wanted (name)
+        WHERE EXISTS (
+            SELECT 1
+            FROM perdure.jobs
+            WHERE
+                jobs.state = 'ready'
+                AND jobs.queue = wanted.name
+        )
+    )
