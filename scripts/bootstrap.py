@@ -21,7 +21,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs this has not installed the project yet
         print(f"Perdure needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12")
         return 2
     wanted = _fingerprint()
@@ -52,10 +52,19 @@ def _make_venv() -> None:
 def _install() -> None:
     pip = _pip()
     uv = [str(PYTHON), "-m", "uv"]
-    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
-    has_uv = _succeeds([*pip, "install", "--quiet", "uv>=0.5"], environment) and _succeeds([*uv, "--version"], environment)
+    # The machine's own certificates count, as they do for pip: a company's proxy signs with one of its own.
+    environment = {
+        **os.environ,
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_NATIVE_TLS": "1",
+        "UV_SYSTEM_CERTS": "1",
+        "VIRTUAL_ENV": str(VENV),
+    }
+    has_uv = _succeeds([*pip, "install", "--quiet", "uv>=0.5"], environment) and _succeeds(
+        [*uv, "--version"], environment
+    )
     if has_uv:
-        # --inexact keeps uv itself; the lock's hashes are checked in both ways.
+        # The lock's hashes are checked in both ways.
         synced = _succeeds([*uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(LOCK)], environment)
         if synced and _succeeds([*uv, "pip", "install", "--quiet", "--no-deps", "-e", str(ROOT)], environment):
             return
@@ -72,7 +81,7 @@ def _pip() -> list[str]:
 
 
 def _succeeds(command: list[str], environment: dict[str, str]) -> bool:
-    return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    return subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

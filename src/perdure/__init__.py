@@ -31,7 +31,6 @@ from perdure.errors import (
     UnknownTask,
     Unsupported,
     UsageError,
-    WorkerNotFound,
     WrongState,
 )
 
@@ -80,7 +79,6 @@ __all__ = [
     "UnknownTask",
     "Unsupported",
     "UsageError",
-    "WorkerNotFound",
     "WrongState",
     "current_job",
 ]

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from importlib.metadata import PackageNotFoundError, version
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
@@ -326,6 +325,8 @@ def _connection_of(jobs: Sequence[Bound]) -> object | None:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
+
     try:
         return version("perdure")
     except PackageNotFoundError:

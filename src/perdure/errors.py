@@ -1,33 +1,32 @@
 """Every error Perdure raises, in one tree, and the four signals that a handler may raise to steer its job.
 
-    PerdureError
-    ├── UsageError                 the call is wrong; change the call
-    │   ├── BadDuration            a duration that cannot be read
-    │   ├── BadPolicy              a retry policy that cannot be built or read
-    │   ├── BadPayload             arguments or a result that cannot be stored
-    │   │   └── BadArguments       arguments that the task's function does not take
-    │   ├── BadOption              an option with a value that it cannot have
-    │   ├── BadSetting             a setting with a value that it cannot have
-    │   └── UnknownTask            no task of that name is registered in the app
-    ├── NotFound                   the named thing does not exist
-    │   ├── JobNotFound
-    │   └── WorkerNotFound
-    ├── Refused                    the state of things forbids it
-    │   ├── WrongState             the job is in a state that the verb does not accept
-    │   ├── Unsupported            this engine cannot do that, and says why
-    │   └── LeaseLost              the store no longer counts this worker among the living
-    └── EngineError                the engine did not do its part
-        ├── EngineUnreachable      it cannot be opened or reached
-        ├── EngineBusy             others held it for too long
-        ├── EngineFull             no room to store anything more
-        ├── SchemaTooNew           written by a newer Perdure
-        └── SchemaTooOld           needs `perdure db migrate`
+PerdureError
+├── UsageError                 the call is wrong; change the call
+│   ├── BadDuration            a duration that cannot be read
+│   ├── BadPolicy              a retry policy that cannot be built or read
+│   ├── BadPayload             arguments or a result that cannot be stored
+│   │   └── BadArguments       arguments that the task's function does not take
+│   ├── BadOption              an option with a value that it cannot have
+│   ├── BadSetting             a setting with a value that it cannot have
+│   └── UnknownTask            no task of that name is registered in the app
+├── NotFound                   the named thing does not exist
+│   └── JobNotFound
+├── Refused                    the state of things forbids it
+│   ├── WrongState             the job is in a state that the verb does not accept
+│   ├── Unsupported            this engine cannot do that, and says why
+│   └── LeaseLost              the store no longer counts this worker among the living
+└── EngineError                the engine did not do its part
+    ├── EngineUnreachable      it cannot be opened or reached
+    ├── EngineBusy             others held it for too long
+    ├── EngineFull             no room to store anything more
+    ├── SchemaTooNew           written by a newer Perdure
+    └── SchemaTooOld           needs `perdure db migrate`
 
-    Signal                         raised by a handler; not a fault of Perdure
-    ├── GiveUp                     this will never work: straight to the dead letters
-    ├── Snooze                     not now: again after a delay, nothing counted
-    ├── RetryAfter                 failed; not again before this delay
-    └── Cancel                     no longer wanted: ends cancelled
+Signal                         raised by a handler; not a fault of Perdure
+├── GiveUp                     this will never work: straight to the dead letters
+├── Snooze                     not now: again after a delay, nothing counted
+├── RetryAfter                 failed; not again before this delay
+└── Cancel                     no longer wanted: ends cancelled
 """
 
 from __future__ import annotations
@@ -82,10 +81,6 @@ class NotFound(PerdureError, LookupError):
 
 class JobNotFound(NotFound):
     """No job has this id; finished jobs are pruned after the retention time."""
-
-
-class WorkerNotFound(NotFound):
-    """No worker has this id."""
 
 
 class Refused(PerdureError):

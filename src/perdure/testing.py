@@ -167,23 +167,31 @@ class Harness:
 
     async def _drain(self) -> int:
         store, app = self.store, self._app
-        promoter = Promoter(store=store, clock=self.clock, poll=1.0)
         reaper = Reaper(
             store=store, registry=app.registry, clock=self.clock, random=self._random, observer=app.observer, every=1.0
         )
+        promoter = Promoter(store=store, clock=self.clock, poll=1.0)
+        await reaper.step()
         count = 0
         while True:
             await promoter.step()
-            await reaper.step()
+            # Asked anew in each round: a handler may have enqueued to a queue that nobody had heard of.
             queues = tuple(queue.name for queue in await store.queues())
-            jobs = await self._fetch(queues) if queues else []
-            if not jobs:
+            done = await self._run_ready(queues) if queues else 0
+            if done == 0:
                 return count
+            count += done
+
+    async def _run_ready(self, queues: tuple[str, ...]) -> int:
+        """Run what is ready in these queues until nothing is."""
+        count = 0
+        while jobs := await self._fetch(queues):
             for job in jobs:
                 finished = await self._executor.run(Holding(job))
-                assert finished is not None
-                await store.commit([finished.ended(self._worker_id)])
+                assert finished is not None, "nobody takes the harness's lease away"
+                await self.store.commit([finished.ended(self._worker_id)])
                 count += 1
+        return count
 
     async def _fetch(self, queues: tuple[str, ...]) -> list[Job]:
         """One job at a time, in the order in which a single slot would take them."""

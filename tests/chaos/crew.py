@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,28 @@ PATIENCE = 60.0
 """How many seconds a test waits for what must come; two slow cores need it, a quick machine never notices."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """An empty store of one engine."""
+
+    url: str
+    find_damage: Callable[[], list[str]]
+    """What the engine's own check says about its data; empty when all is well."""
+    is_free: Callable[[], bool]
+    """Whether nobody holds a lock that keeps all others from writing."""
+
+
 class Crew:
     """All processes that one test starts on one store."""
 
-    def __init__(self, url: str, directory: Path) -> None:
-        self.url = url
+    def __init__(self, engine: Engine, directory: Path) -> None:
+        self._engine = engine
         self.directory = directory
         self.ledger_directory = directory / "ledger"
         self.ledger_directory.mkdir()
         self.ledger = Ledger(self.ledger_directory)
         self.processes: list[subprocess.Popen[bytes]] = []
-        self._watching = App(url)
+        self._watching = App(engine.url)
         self._keys = itertools.count()
         self._output = (directory / "output.txt").open("ab")
 
@@ -46,7 +58,7 @@ class Crew:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")},
             **{f"PERDURE_{name.upper()}": str(value) for name, value in settings.items()},
-            "PERDURE_URL": self.url,
+            "PERDURE_URL": self._engine.url,
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             LEDGER: str(self.ledger_directory),
         }
@@ -65,6 +77,15 @@ class Crew:
         """Start a worker of a module's app."""
         settings = {"lease": "2s", "poll": "200ms", "concurrency": 8, "grace": "20s", **settings}
         return self.start("-c", f"from {module} import app; app.run_worker()", **settings)
+
+    def hoarder(self, *, slots: int, **settings: object) -> subprocess.Popen[bytes]:
+        """Start a worker that holds more jobs than it has slots for: at least five, at most eight, in its buffer."""
+        worker = self.worker(concurrency=slots, prefetch="1h", max_prefetch=8, **settings)
+        # How much a worker holds in advance follows from what it has done: let it do something.
+        for _ in range(40):
+            self.enqueue("on_loop")
+        until(self.is_drained, "the worker has warmed up")
+        return worker
 
     def produce(self, key: str, count: int, mode: str, *, seed: int, seconds: float = 0.0) -> subprocess.Popen[bytes]:
         """Start a producer; see produce.py."""
@@ -97,6 +118,15 @@ class Crew:
         self.ledger.write("kill", note=str(process.pid))
         process.kill()
         process.wait()
+
+    def freeze(self, process: subprocess.Popen[bytes]) -> None:
+        """Stop a process where it stands, but not in the middle of a write: no engine can write past a held lock."""
+        for _ in range(100):
+            process.send_signal(signal.SIGSTOP)
+            if self._engine.is_free():
+                return
+            process.send_signal(signal.SIGCONT)
+        raise AssertionError("the process was never found without the engine's lock")
 
     def events(self, pid: int | None = None) -> list[Event]:
         """The ledger as it is now, of all processes or of one."""
@@ -159,6 +189,12 @@ class Crew:
     def output(self) -> str:
         """What all processes printed."""
         return (self.directory / "output.txt").read_text(errors="replace")
+
+
+def children_of(pid: int) -> list[int]:
+    """The process ids of a process's children."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
 
 
 def is_alive(pid: int) -> bool:

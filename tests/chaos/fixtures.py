@@ -8,20 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.chaos.crew import Crew
-
-
-@dataclass(frozen=True, kw_only=True)
-class Engine:
-    """An empty store of one engine."""
-
-    url: str
-    find_damage: Callable[[], list[str]]
-    """What the engine's own check says about its data; empty when all is well."""
+from tests.chaos.crew import Crew, Engine
 
 
 def _sqlite(directory: Path) -> Iterator[Engine]:
@@ -32,7 +22,16 @@ def _sqlite(directory: Path) -> Iterator[Engine]:
             answers = [answer for (answer,) in connection.execute("PRAGMA quick_check")]
         return [answer for answer in answers if answer != "ok"]
 
-    yield Engine(url=f"sqlite:///{path}", find_damage=find_damage)
+    def is_free() -> bool:
+        with closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            connection.execute("ROLLBACK")
+            return True
+
+    yield Engine(url=f"sqlite:///{path}", find_damage=find_damage, is_free=is_free)
 
 
 ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite}
@@ -59,7 +58,7 @@ def shared_crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def _working(engine: Engine, directory: Path) -> Iterator[Crew]:
-    crew = Crew(engine.url, directory)
+    crew = Crew(engine, directory)
     try:
         yield crew
     finally:

@@ -6,7 +6,7 @@ import pytest
 from tests.chaos.checker import check
 from tests.chaos.crew import Crew, until
 
-JOBS = 3000
+JOBS = 2000
 
 
 @pytest.mark.crash

@@ -53,7 +53,10 @@ KINDS = {"on_loop": on_loop, "in_thread": in_thread, "in_child": in_child}
 
 
 def _length(behaviour: str, seconds: float) -> float:
-    return 0.0 if behaviour == "slow once" and current_job().attempt > 1 else seconds
+    attempt = current_job().attempt
+    if behaviour == "slow once":
+        return seconds if attempt == 1 else 0.0
+    return seconds * attempt**2 if behaviour == "slower and slower" else seconds
 
 
 def _behave(behaviour: str, key: str) -> str:

@@ -152,7 +152,7 @@ class Lines:
 def test_a_failure_is_told_with_its_attempt_its_limit_and_what_follows() -> None:
     lines = Lines()
     Story({JobId("a"): "receipt 7"}, lines.say).hear(failure("a"))
-    assert lines.lines == ["receipt 7: attempt 2 of 6 failed: ServiceDown: answered 503; next in 0.4 s"]
+    assert lines.lines == ["receipt 7: attempt 2 of 6 failed: ServiceDown: answered 503; next in 410ms"]
 
 
 def test_a_thousand_events_become_at_most_forty_lines_and_the_rest_is_counted() -> None:
@@ -252,7 +252,8 @@ def test_as_json_it_prints_the_books_alone_and_kept_jobs_can_be_looked_at(nowher
     assert books["dead_by_reason"]["outcome unknown"] >= 1
     assert "is dead" in done.stderr
     stats = json.loads(nowhere.process("stats", "--json", "--url", books["url"]).stdout)
-    assert stats["dead"] == books["dead"]
+    assert stats["states"]["dead"] == books["dead"]
+    assert stats["workers"] == 0
 
 
 @pytest.mark.crash
@@ -263,7 +264,7 @@ def test_on_a_terminal_it_draws_and_every_suggested_command_works(nowhere: Runne
     assert "━" in screen
     assert "\x1b[?25h" in screen.rpartition("\x1b[?25l")[2], "the cursor is shown again"
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen)
-    commands = re.findall(r"^  (\S.*(?:perdure|rm -r) .*?)\r?$", plain.partition("What to try next")[2], re.MULTILINE)
+    commands = re.findall(r"^  (\S.*?)\r?$", plain.partition("What to try next")[2], re.MULTILINE)
     assert len(commands) >= 4
     for command in commands:
         done = subprocess.run(
@@ -280,8 +281,9 @@ def test_an_interrupt_stops_the_workers_and_removes_the_files(
 ) -> None:
     process, workers = start_until_at_work(nowhere, tmp_path)
     process.send_signal(number)
-    process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=30)
     assert process.returncode == code
+    assert ("interrupted" in said) == (number == signal.SIGINT)
     assert not [pid for pid in workers if is_alive(pid)]
     assert os.listdir(tmp_path / "tmp") == []
 
@@ -305,7 +307,9 @@ def test_a_run_that_takes_too_long_says_how_far_it_came(app: App, tmp_path: Path
         clock=SystemClock(),
         within=0.0,
     )
-    with pytest.raises(PerdureError, match=r"stopped after 0 s: 0 of 20 jobs had ended; of the others 16 ready"):
+    with pytest.raises(
+        PerdureError, match=r"stopped after 0 s: 0 of 20 jobs had ended; of the others 1 waiting, 16 ready"
+    ):
         run.play()
 
 
@@ -320,8 +324,10 @@ def test_a_stopped_crew_leaves_no_process_even_if_it_would_not_stop_by_itself(
     crew = Crew(tmp_path, clock=SystemClock())
     pid = crew.start()
     wait_until(lambda: crew.hear(0.1))
+    began = time.monotonic()
     crew.stop(0.2)
     assert not is_alive(pid)
+    assert time.monotonic() - began < 60, "it was killed, not waited for"
 
 
 @pytest.mark.crash

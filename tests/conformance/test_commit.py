@@ -19,7 +19,7 @@ def test_success_ends_the_job_with_its_result(scene: Scene) -> None:
     assert (kept.worker, kept.error, kept.reason, kept.delay) == (None, None, None, None)
 
 
-@pytest.mark.parametrize("result", [None, b"", b"null", b"\xff\x00", "\"é\"".encode()])
+@pytest.mark.parametrize("result", [None, b"", b"null", b"\xff\x00", '"é"'.encode()])
 def test_a_result_comes_back_byte_for_byte(scene: Scene, result: bytes | None) -> None:
     job = scene.running()
     scene.end(job, success(job, result=result))

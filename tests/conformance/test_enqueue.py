@@ -171,7 +171,7 @@ def test_a_text_that_cannot_be_stored_is_refused_with_a_perdure_error(scene: Sce
         b'["' + b"x" * 1_000_000 + b'"]',
         b"12345678901234567890123",
         b'{"a":1,"a":2}',
-        "'; DROP TABLE perdure_jobs; --".encode(),
+        b"'; DROP TABLE perdure_jobs; --",
     ],
 )
 def test_args_come_back_byte_for_byte(scene: Scene, args: bytes) -> None:
@@ -187,9 +187,7 @@ def test_names_in_any_script_are_kept(scene: Scene) -> None:
     assert (job.task, job.queue, job.unique) == ("отправить-'\"", "почта 📮", "ключ\x00\n")
 
 
-def test_what_was_answered_is_seen_by_others(
-    scene: Scene, open_again: Callable[[Clock], Store]
-) -> None:
+def test_what_was_answered_is_seen_by_others(scene: Scene, open_again: Callable[[Clock], Store]) -> None:
     job_id = scene.enqueue()
     (seen,) = open_again(scene.clock).get([job_id]).wait()
     assert seen == scene.get(job_id)

@@ -95,6 +95,28 @@ def test_a_small_limit_takes_the_first_in_that_order(scene: Scene) -> None:
     assert got == [ids[3], ids[4], ids[1], ids[2], ids[0]]
 
 
+def test_a_small_limit_takes_the_earliest_due_of_one_priority(scene: Scene) -> None:
+    worker = scene.worker()
+    now = scene.clock.now()
+    ids = [scene.enqueue(run_at=now - seconds * SECOND) for seconds in (1, 3, 2)]
+    got = [scene.fetch(worker, limit=1)[0].id for _ in range(3)]
+    assert got == [ids[1], ids[2], ids[0]]
+
+
+def test_retries_of_one_priority_are_claimed_earliest_due_first(scene: Scene) -> None:
+    worker = scene.worker()
+    jobs = []
+    for _ in range(3):
+        scene.enqueue()
+        jobs += scene.fetch(worker, limit=1)
+    for job, delay in zip(jobs, (3, 1, 2), strict=True):
+        scene.end(job, failure(job, delay=delay * SECOND))
+    scene.pass_time(5 * SECOND)
+    scene.store.promote(10).wait()
+    got = [scene.fetch(worker, limit=1)[0].id for _ in range(3)]
+    assert got == [jobs[1].id, jobs[2].id, jobs[0].id]
+
+
 def test_no_more_than_the_limit_is_claimed(scene: Scene) -> None:
     worker = scene.worker()
     scene.store.enqueue([scene.new_job() for _ in range(10)]).wait()
@@ -215,6 +237,9 @@ def test_the_cap_counts_one_queue_and_not_fresh_jobs(scene: Scene) -> None:
     make_retries(scene, worker, 1)
     scene.store.enqueue([scene.new_job() for _ in range(3)]).wait()
     assert len(scene.fetch(worker, fresh=3, retry=0)) == 3
+    other = scene.running(worker, queue="other")
+    scene.end(other, failure(other, state="ready", delay=0 * SECOND))
+    assert lanes(scene.fetch(worker, queue="other")) == {"retry": 1}
     assert len(scene.fetch(worker, fresh=0, retry=1, max_retries_running=1)) == 1
 
 

@@ -60,6 +60,18 @@ def test_paced_jobs_come_due_one_after_the_other(scene: Scene) -> None:
     assert states(scene, ids) == ["ready", "waiting", "waiting"]
 
 
+def test_a_job_remembers_when_it_was_due_after_it_was_put_back(scene: Scene) -> None:
+    worker = scene.worker()
+    ids = [scene.dead(worker) for _ in range(2)]
+    assert scene.get(ids[0]).replayed_at is None
+    scene.pass_time(SECOND)
+    scene.store.replay(JobFilter(), 10, 2 * SECOND).wait()
+    now = scene.clock.now()
+    assert [scene.get(job_id).replayed_at for job_id in ids] == [now, now + 2 * SECOND]
+    (job,) = scene.fetch(worker)
+    assert job.replayed_at == now
+
+
 def test_a_busy_unique_key_is_skipped_and_costs_no_turn(scene: Scene) -> None:
     worker = scene.worker()
     busy = scene.dead(worker, unique="7")

@@ -78,9 +78,7 @@ def test_threads_and_loops_can_use_one_store_at_once(scene: Scene) -> None:
 
         asyncio.run(main())
 
-    threads = [
-        threading.Thread(target=(block, loop)[number % 2], args=(mine,)) for number, mine in enumerate(jobs)
-    ]
+    threads = [threading.Thread(target=(block, loop)[number % 2], args=(mine,)) for number, mine in enumerate(jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -96,9 +96,7 @@ def test_who_stopped_listening_hears_nothing(scene: Scene) -> None:
     assert heard == []
 
 
-def test_an_enqueue_elsewhere_is_heard(
-    scene: Scene, listener: Listener, open_again: Callable[[Clock], Store]
-) -> None:
+def test_an_enqueue_elsewhere_is_heard(scene: Scene, listener: Listener, open_again: Callable[[Clock], Store]) -> None:
     other = open_again(scene.clock)
     assert listener.hears(lambda: other.enqueue([scene.new_job()]).wait())
     assert listener.hears(lambda: other.enqueue([scene.new_job(delay=SECOND)]).wait())

@@ -1,16 +1,35 @@
-"""Guarantees of the docs that need parts of a worker by themselves to be proven."""
+"""Guarantees of the docs that only single parts, taken by themselves, can prove."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from pathlib import Path
 from random import Random
+
+import pytest
 
 from perdure import App, Job
 from perdure.clock import SystemClock
+from perdure.engines.sqlite.connection import connect, connect_reader
 from perdure.model.job import JobId, WorkerId
 from perdure.runtime.committer import Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.held import Holding
+
+
+@pytest.mark.parametrize("opens", [connect, connect_reader])
+def test_a_commit_returns_after_its_fsync_and_no_connection_checkpoints_by_itself(opens, tmp_path: Path) -> None:
+    """Proves [INV-1]; below SQLite 3.51.3 an automatic checkpoint could damage the log."""
+    path = str(tmp_path / "store.db")
+    connect(path).close()
+    with closing(opens(path)) as connection:
+        found = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "wal_autocheckpoint")
+        }
+    full = 2
+    assert found == {"journal_mode": "wal", "synchronous": full, "wal_autocheckpoint": 0}
 
 
 def a_running_job(task: str) -> Job:

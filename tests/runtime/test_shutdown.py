@@ -18,16 +18,18 @@ SOON = 20.0
 def test_the_first_signal_lets_running_attempts_finish_and_gives_back_the_rest(
     crew: Crew, kind: str, number: signal.Signals
 ) -> None:
-    worker = crew.worker(concurrency=2, grace="60s")
-    running = [crew.enqueue(kind, seconds=2.0, priority=1) for _ in range(2)]
-    until(lambda: len(crew.seen("start")) == 2, "both slots are busy")
-    others = [crew.enqueue(kind, seconds=2.0) for _ in range(8)]
+    worker = crew.hoarder(slots=2, grace="60s")
+    jobs = [crew.enqueue(kind, seconds=2.0) for _ in range(10)]
+    until(lambda: crew.client.stats().running > 6, "it has more than it can run")
+    running = until(lambda: _started(crew, jobs), "its slots are busy")
     worker.send_signal(number)
     assert worker.wait(60) == 0
-    assert [crew.state(job_id) for job_id in running] == ["succeeded"] * 2
-    assert {crew.state(job_id) for job_id in others} == {"ready"}
-    assert {crew.job(job_id).failures for job_id in others} == {0}
-    assert len(crew.seen("start")) == 2
+    ended = _started(crew, jobs)
+    assert running <= ended
+    assert len(ended) <= 4, "it went on with what it had in its buffer"
+    assert {crew.state(job_id) for job_id in ended} == {"succeeded"}
+    assert {crew.state(job_id) for job_id in set(jobs) - ended} == {"ready"}
+    assert {crew.job(job_id).failures for job_id in jobs} == {0}
     assert crew.registered() == {}
 
 
@@ -51,14 +53,14 @@ def test_what_outlasts_the_grace_period_is_given_back_with_nothing_counted(crew:
 def test_the_second_signal_gives_everything_back_at_once(crew: Crew, kind: str) -> None:
     worker = crew.worker(grace="1h", concurrency=1)
     job_id = crew.enqueue(kind, seconds=60, priority=1)
-    buffered = crew.enqueue(kind)
+    other = crew.enqueue(kind)
     until(lambda: crew.seen("start", job=job_id), "the handler runs")
+    # Two signals of one number may melt into one; of two numbers both are heard.
     worker.send_signal(signal.SIGTERM)
-    # Two signals at once may melt into one; the first was heard when what had not begun is given back.
-    until(lambda: crew.state(buffered) == "ready", "the first signal is heard")
-    until(lambda: worker.poll() is not None or worker.send_signal(signal.SIGINT), "it stops", within=SOON, every=1.0)
-    assert worker.returncode == 0
-    assert (crew.job(job_id).state, crew.job(job_id).failures) == ("ready", 0)
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(SOON) == 0
+    assert [crew.state(each) for each in (job_id, other)] == ["ready", "ready"]
+    assert [crew.job(each).failures for each in (job_id, other)] == [0, 0]
     assert crew.outcomes(job_id) == ["released"]
     assert crew.registered() == {}
 
@@ -77,9 +79,13 @@ def test_an_at_most_once_job_that_ran_when_its_worker_stopped_never_starts_again
 
 
 def test_a_worker_ends_though_a_handler_left_a_thread_behind(crew: Crew) -> None:
-    worker = crew.worker("tests.runtime.hostile")
+    worker = crew.start("-m", "perdure", "worker", "tests.runtime.hostile:app")
     job_id = crew.enqueue_named("leave_thread")
     until(lambda: crew.state(job_id) == "succeeded", "the job ends")
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(SOON) == 0
     assert crew.registered() == {}
+
+
+def _started(crew: Crew, jobs: list[str]) -> set[str]:
+    return {event.job for event in crew.seen("start")} & set(jobs)

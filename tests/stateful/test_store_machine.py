@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 
@@ -27,9 +34,24 @@ LIVE = ("waiting", "ready", "running")
 QUEUES = ("mail", "money")
 WORKERS = (WorkerId("worker-1"), WorkerId("worker-2"))
 PROJECTED = (
-    "task queue state lane priority run_at attempt failures recoveries created_at origin unique reason worker ended_at "
-    "is_cancelling"
-).split()
+    "task",
+    "queue",
+    "state",
+    "lane",
+    "priority",
+    "run_at",
+    "attempt",
+    "failures",
+    "recoveries",
+    "created_at",
+    "replayed_at",
+    "origin",
+    "unique",
+    "reason",
+    "worker",
+    "ended_at",
+    "is_cancelling",
+)
 
 queues = st.sampled_from(QUEUES)
 workers = st.sampled_from(WORKERS)
@@ -102,6 +124,7 @@ class StoreMachine(RuleBasedStateMachine):
             recoveries=0,
             reason=None,
             ended_at=None,
+            replayed_at=run_at,
         )
 
     def end_cancelled(self, job: dict[str, Any], reason: str) -> None:
@@ -187,7 +210,9 @@ class StoreMachine(RuleBasedStateMachine):
             "at once": failure(job, state="ready", delay=0 * SECOND),
             "move": failure(job, queue="retries"),
             "death": death(job),
-            "cancel": failure(job, verb="cancel", state="cancelled", attempt="cancelled", reason="cancelled", delay=None),
+            "cancel": failure(
+                job, verb="cancel", state="cancelled", attempt="cancelled", reason="cancelled", delay=None
+            ),
         }[ending]
         assert self.store.commit([ended(job, outcome)]).wait() == [True]
         asked, reason = known["is_cancelling"], known["reason"]

@@ -116,6 +116,12 @@ def test_a_rule_with_a_policy_of_its_own_bounds_the_attempts_too():
     assert (second.state, second.reason) == ("dead", "exhausted")
 
 
+def test_a_rule_with_a_policy_for_its_delays_alone_leaves_the_limit_as_it_is():
+    retry = Retry.exponential("1s", max_attempts=12).on(ValueError, Retry.fixed("1m", jitter="none"))
+    outcome = outcome_of(Raised(error=BOOM), a_job(failures=10), a_policy(retry))
+    assert (outcome.state, outcome.delay) == ("waiting", timedelta(minutes=1))
+
+
 def test_snooze_counts_nothing():
     outcome = outcome_of(Snoozed(delay=timedelta(minutes=2)), a_job(failures=3))
     assert (outcome.state, outcome.failures, outcome.delay) == ("waiting", 3, timedelta(minutes=2))

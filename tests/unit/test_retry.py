@@ -239,3 +239,9 @@ def test_a_function_that_fails_is_told_by_ceiling() -> None:
 def test_a_function_may_give_negative_or_endless_timedeltas() -> None:
     assert Retry.function(lambda n: timedelta(seconds=-5)).ceiling(1) == timedelta(0)
     assert Retry.function(lambda n: timedelta.max).ceiling(1) == timedelta(days=365)
+
+
+def test_a_list_of_delays_is_used_to_its_end_unless_a_limit_is_given():
+    assert Retry.delays(["1s", "10s", "1m", "10m", "1h"]).max_attempts == 6
+    assert Retry.delays(["1s"]).max_attempts == 4
+    assert Retry.delays(["1s", "10s", "1m", "10m", "1h"], max_attempts=3).max_attempts == 3

@@ -99,6 +99,7 @@ class Run:
         while not self._is_past(0.4):
             yield "before the kill"
         charge = self._enqueue([self._cast.charge])[0]
+        self._story.follow(charge)
         while (pid := self._started_in(charge)) is None:
             yield "waiting for the charge to run"
         self._kill(pid)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from perdure.cli.demo_crew import Gone, Heard
 from perdure.cli.demo_tasks import CRASH_CODE
 from perdure.cli.demo_view import Tone
-from perdure.cli.output import one_line, plural
+from perdure.cli.output import one_line, plural, rough
 from perdure.model.job import JobId
 
 MOST_LINES = 40
@@ -127,13 +128,13 @@ class Story:
         error = _error(record)
         if error.startswith("RetryAfter"):
             kind = "asked to wait"
-        delay = float(record.get("delay") or 0)
+        delay = rough(timedelta(seconds=float(record.get("delay") or 0)))
         how, place = f"failed: {error}", ""
         if kind == "lost":
             how = f"was lost: {error.partition(': ')[2]}" if "child" in error else "was lost with its worker"
             place = ", alone in a child process"  # whoever was lost with a worker may be what killed it
         count = f"attempt {record['attempt']} of {record['max_attempts']}"
-        text = f"{self._label(job_id)}: {count} {how}; next in {delay:.1f} s{place}"
+        text = f"{self._label(job_id)}: {count} {how}; next in {delay}{place}"
         is_told = self._maybe(kind, text, "warning", always=job_id in self.followed)
         if is_told and len(self.followed) < _FOLLOWED:
             self.follow(job_id)

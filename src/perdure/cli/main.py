@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -26,6 +27,10 @@ COMMANDS = {
     "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
     "db": ("perdure.cli.db:db", "The store's schema: status and migration."),
 }
+
+
+_MOMENT = 2.0
+"""How many seconds threads that are left over may go on when the command is done."""
 
 
 class PipeClosed(Exception):  # noqa: N818 - the reader has seen enough; no fault
@@ -91,7 +96,22 @@ root = Root(
 
 def main() -> NoReturn:
     """The console script."""
-    root.main(prog_name="perdure")
+    try:
+        root.main(prog_name="perdure")
+    except SystemExit as end:
+        _end_in_spite_of_threads(end.code if isinstance(end.code, int) else faults.OK)
+        raise
+
+
+def _end_in_spite_of_threads(code: int) -> None:
+    """Python waits for ever for threads that are no daemons: those that a handler left behind get a moment only."""
+    left = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+    for thread in left:
+        thread.join(_MOMENT / len(left))
+    if any(thread.is_alive() for thread in left):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _tolerate_narrow_encodings() -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadDuration, BadPolicy
+from perdure.model.limit import DEFAULT_LIMIT
 
 LONGEST_DELAY = timedelta(days=365)
 """No delay is longer; a curve without a cap saturates here."""
@@ -74,6 +75,11 @@ def wait_after(curve: Curve, n: int, bound: timedelta) -> timedelta:
             return min(_called(curve, n), bound)
         case _:
             assert_never(curve)
+
+
+def usual_limit(curve: Curve) -> int:
+    """The max_attempts of a policy that names none: four, or as many as it takes to use every delay of a list."""
+    return max(DEFAULT_LIMIT, len(curve.waits) + 1) if isinstance(curve, Delays) else DEFAULT_LIMIT
 
 
 def _exponential(curve: Exponential, n: int, bound: timedelta) -> timedelta:

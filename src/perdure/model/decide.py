@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, assert_never
 
-from perdure.errors import BadPolicy
+from perdure.model.curve import usual_limit
 from perdure.model.failure import Failure
 from perdure.model.job import AttemptOutcome, Job
 from perdure.model.outcome import (
@@ -36,7 +36,6 @@ _AT_ONCE = timedelta(0)
 _FIRST_PARKING = timedelta(seconds=1)
 _LONGEST_PARKING = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=365)
-_SAFE = Retry.exponential("1s", cap="5m")
 
 
 def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
@@ -95,7 +94,7 @@ def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
     if job.failures >= policy.limit:
         return Spent(reason="exhausted")
     within = policy.retry.within
-    if within is not None and now > job.created_at + within:
+    if within is not None and now > job.life_began_at + within:
         return Spent(reason="expired")
     return None
 
@@ -123,7 +122,10 @@ def _failed(
         case Never():
             return _dead(job, how, "unrecoverable", failures, error)
         case UsePolicy(policy=nested):
-            curve, limit = nested, min(limit, nested.max_attempts)
+            curve = nested
+            # A policy that was written for its delays alone has the usual limit, and must not cut the job's own short.
+            if nested.max_attempts != usual_limit(nested.curve):
+                limit = min(limit, nested.max_attempts)
         case UseDelay(delay=fixed):
             pass
         case None:
@@ -133,7 +135,7 @@ def _failed(
     if failures >= limit and (policy.is_task_known or job.max_attempts is not None):
         return _dead(job, how, "exhausted" if how == "failed" else reason, failures, error)
     delay = max(fixed if fixed is not None else _delay(curve, failures, random, job), asked)
-    if policy.retry.within is not None and now + delay > job.created_at + policy.retry.within:
+    if policy.retry.within is not None and now + delay > job.life_began_at + policy.retry.within:
         return _dead(job, how, "expired", failures, error)
     return Outcome(
         verb="fail",
@@ -151,11 +153,7 @@ def _failed(
 
 def _delay(curve: Retry, failures: int, random: Random, job: Job) -> timedelta:
     previous = job.delay if job.reason in ("failed", "timeout", "lost") else None
-    try:
-        return curve.delay(failures, random, previous)
-    except BadPolicy:
-        # Only a policy that is a Python function can fail here, and its bug must not cost the job.
-        return _SAFE.delay(failures, random, previous)
+    return curve.delay(failures, random, previous)
 
 
 def _move(job: Job, policy: Policy) -> str | None:

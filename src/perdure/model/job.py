@@ -81,6 +81,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     """When the job succeeded, died or was cancelled."""
+    replayed_at: datetime | None = None
+    """When the job was due after a person last put it back; `within` counts from then."""
     parked_at: datetime | None = None
     """Since when the job has been parked, while it is."""
     is_cancelling: bool = False
@@ -90,6 +92,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def is_final(self) -> bool:
         """Whether the job has ended: succeeded, dead or cancelled."""
         return self.state in ENDED
+
+    @property
+    def life_began_at(self) -> datetime:
+        """From when the policy's `within` counts."""
+        return self.replayed_at or self.created_at
 
     @property
     def fence(self) -> tuple[JobId, int]:

@@ -15,9 +15,9 @@ import msgspec
 
 from perdure.duration import format_duration
 from perdure.errors import BadPolicy
-from perdure.model.curve import Delays, Exponential, Fixed, Function, Linear
+from perdure.model.curve import Delays, Exponential, Fixed, Function, Linear, usual_limit
 from perdure.model.jitter import Jitter
-from perdure.model.limit import DEFAULT_LIMIT, HIGHEST_LIMIT
+from perdure.model.limit import HIGHEST_LIMIT
 from perdure.model.retry import Never, Retry, Rule, UseDelay, UsePolicy
 
 LONGEST_TEXT = 4096
@@ -53,7 +53,9 @@ def _head(policy: Retry) -> str:
     options = [
         f"cap={format_duration(policy.cap)}" if policy.cap is not None else "",
         f"jitter={_jitter(policy.jitter)}" if policy.jitter != usual_jitter else "",
-        f"max_attempts={_count(policy.max_attempts, HIGHEST_LIMIT)}" if policy.max_attempts != DEFAULT_LIMIT else "",
+        f"max_attempts={_count(policy.max_attempts, HIGHEST_LIMIT)}"
+        if policy.max_attempts != usual_limit(policy.curve)
+        else "",
         f"within={format_duration(policy.within)}" if policy.within is not None else "",
         f"max_recoveries={_count(policy.max_recoveries, None)}" if policy.max_recoveries != 0 else "",
         "jitter_over_cap=true" if policy.jitter_over_cap else "",

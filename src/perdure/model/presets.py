@@ -56,7 +56,7 @@ _ALL = (
         name="standard-table",
         origin="retry and back-off policy for job queues, as its table is printed",
         description="As standard, but goes from 8 s to 30 s in one step.",
-        policy=Retry.delays(["500ms", "1s", "2s", "4s", "8s", "30s"], jitter="full"),
+        policy=Retry.delays(["500ms", "1s", "2s", "4s", "8s", "30s"], jitter="full", max_attempts=4),
     ),
     Preset(
         name="conservative",

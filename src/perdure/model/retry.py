@@ -15,7 +15,17 @@ from msgspec import UNSET, UnsetType
 
 from perdure.duration import Duration
 from perdure.errors import BadPolicy
-from perdure.model.curve import LONGEST_DELAY, Curve, Delays, Exponential, Fixed, Function, Linear, wait_after
+from perdure.model.curve import (
+    LONGEST_DELAY,
+    Curve,
+    Delays,
+    Exponential,
+    Fixed,
+    Function,
+    Linear,
+    usual_limit,
+    wait_after,
+)
 from perdure.model.jitter import Jitter, pick, read_jitter, spread
 from perdure.model.limit import DEFAULT_LIMIT, HIGHEST_LIMIT, Limit, read_limit, read_recoveries
 from perdure.model.policy_option import (
@@ -37,7 +47,7 @@ class Never(msgspec.Struct, frozen=True, tag=True):
 
 
 class UsePolicy(msgspec.Struct, frozen=True, tag=True):
-    """After this error the delay comes from another policy, whose max_attempts bounds the job too."""
+    """After this error the delay comes from another policy; its max_attempts, unless the usual one, bounds as well."""
 
     policy: Retry
 
@@ -128,7 +138,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
     ) -> Retry:
-        """These delays one by one; the last repeats."""
+        """These delays one by one; the last repeats. The usual limit is enough attempts to use them all, at least 4."""
         curve = Delays(read_delays(waits))
         return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
 
@@ -308,7 +318,7 @@ def _build(
         # Nothing spreads a delay of zero, so two policies that never wait must not differ by their jitter.
         jitter="none" if isinstance(curve, Fixed) and not curve.every else read,
         cap=None if cap is None else refuse_zero("cap", read_delay("cap", cap)),
-        max_attempts=DEFAULT_LIMIT if limit is None else limit,
+        max_attempts=usual_limit(curve) if limit is None else limit,
         within=None if within is None else refuse_zero("within", read_duration("within", within)),
         max_recoveries=read_recoveries(max_recoveries),
         jitter_over_cap=jitter_over_cap,

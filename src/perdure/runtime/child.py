@@ -37,6 +37,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     path: list[str]
     main: str | None
     """The file that the worker's `__main__` came from, if handlers may live there."""
+    worker: int
+    """The worker's process id: the child runs nothing once its parent is another process."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +73,11 @@ def main() -> None:
 def _serve(channel: socket.socket) -> None:
     hello = msgspec.json.decode(_receive(channel), type=Hello)
     sys.path[:] = hello.path
-    threading.Thread(target=_die_with_worker, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_die_with_worker, args=(hello.worker,), daemon=True).start()
     functions = _Functions(hello.main)
     while True:
         call = msgspec.json.decode(_receive(channel), type=Call)
-        answer = msgspec.json.encode(Answer(ending=_run(call, functions)))
+        answer = msgspec.json.encode(Answer(ending=_run(call, functions, hello.worker)))
         channel.sendall(HEADER.pack(len(answer)) + answer)
 
 
@@ -101,13 +103,16 @@ class _Functions:
         return function
 
 
-def _run(call: Call, functions: _Functions) -> Ending:
+def _run(call: Call, functions: _Functions, worker: int) -> Ending:
     try:
         function = functions.find(call.module, call.name)
     except BaseException as error:
         failure = capture(error)
         message = clean(f"the child process could not import {call.module}:{call.name}: {failure}", 1000)
         return Raised(error=Failure(type="ImportError", message=message, trace=failure.trace))
+    if os.getppid() != worker:
+        # A call outlives its sender in the socket: by now the job may have been recovered, or have ended.
+        raise EOFError
     limits = {"max_payload": call.max_payload, "max_result": call.max_result}
     handler = Handler.of(call.job.task, function, is_process=True, **limits)
     started_at = call.job.started_at or call.job.run_at

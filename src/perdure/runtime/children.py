@@ -7,6 +7,7 @@ through its socket; the attempt then ends `Vanished`.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -92,7 +93,8 @@ class _Child:
         reader, writer = await asyncio.open_connection(sock=ours)
         child = cls(process, reader, writer)
         main = sys.modules.get("__main__")
-        child._send(msgspec.json.encode(Hello(path=[part or "." for part in sys.path], main=_file_of(main))))
+        path = [part or "." for part in sys.path]
+        child._send(msgspec.json.encode(Hello(path=path, main=_file_of(main), worker=os.getpid())))
         return child
 
     async def ask(self, call: Call) -> Ending:

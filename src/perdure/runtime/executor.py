@@ -158,9 +158,11 @@ class Executor:
             return handler.returned(await handler.function(*positional, **named))
         try:
             async with asyncio.timeout(timeout.total_seconds()) as limit:
-                return handler.returned(await handler.function(*positional, **named))
+                value = await handler.function(*positional, **named)
         except TimeoutError as error:
             return TimedOut(timeout=timeout) if limit.expired() else handler.raised(error, job)
+        # A handler that swallowed the cancellation and returned late has run past its timeout all the same.
+        return TimedOut(timeout=timeout) if limit.expired() else handler.returned(value)
 
     async def _thread(
         self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None

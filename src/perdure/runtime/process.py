@@ -27,14 +27,32 @@ def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
 async def _run(make_worker: Callable[[], Worker]) -> None:
     worker = make_worker()
     loop = asyncio.get_running_loop()
+    is_supervised = stop_with_supervisor(lambda: on_loop(loop, worker.stop))
+    stop = _once_a_second(worker.stop, loop) if is_supervised else worker.stop
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.stop)
-    stop_with_supervisor(lambda: on_loop(loop, worker.stop))
+        loop.add_signal_handler(number, stop)
     try:
         await worker.run()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def _once_a_second(stop: Callable[[], None], loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Take signals that come together for one.
+
+    Service managers signal a whole group of processes, and the supervisor passes its own signal on: a worker hears one
+    stop twice, and must not take it for the second, which means at once.
+    """
+    last = -1.0
+
+    def heard() -> None:
+        nonlocal last
+        if last < 0 or loop.time() - last > 1.0:
+            last = loop.time()
+            stop()
+
+    return heard
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -58,7 +58,8 @@ class Supervisor:
             # Closing the write end tells workers that are left, after a crash of this very code, to stop.
             os.close(write_end)
             os.close(read_end)
-        return 0 if all(place.code == 0 for place in self._places) else 1
+        # A worker that the stop met before it could listen died of SIGTERM with nothing in its hands: well, too.
+        return 0 if all(place.code in (0, -signal.SIGTERM) for place in self._places) else 1
 
     def _tend(self) -> int | None:
         """Look after every place once; gives the exit code of a worker that refused to start."""
@@ -137,11 +138,14 @@ class _Place:
             self._process.send_signal(number)
 
 
-def stop_with_supervisor(stop: Callable[[], None]) -> None:
-    """In a supervised worker: call `stop` when the supervisor is gone, so that no worker is left without one."""
+def stop_with_supervisor(stop: Callable[[], None]) -> bool:
+    """In a supervised worker: call `stop` when the supervisor is gone, so that no worker is left without one.
+
+    Gives whether this is a supervised worker.
+    """
     descriptor = os.environ.pop(LIFELINE, None)
     if descriptor is None:
-        return
+        return False
 
     def watch(end: int) -> None:
         try:
@@ -151,6 +155,7 @@ def stop_with_supervisor(stop: Callable[[], None]) -> None:
         stop()
 
     threading.Thread(target=watch, args=(int(descriptor),), name="perdure-lifeline", daemon=True).start()
+    return True
 
 
 def _how(code: int) -> str:

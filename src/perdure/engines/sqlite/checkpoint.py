@@ -14,7 +14,7 @@ import sqlite3
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import BUSY_TIMEOUT
 
-THRESHOLD = 16 * 1024 * 1024
+THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0
 """After a checkpoint that others were in the way of, how many seconds to leave it alone unless the log doubles."""
 
@@ -22,10 +22,9 @@ _PATIENCE = 5.0
 class Checkpointer:
     """Decides when to checkpoint, and does it on the writer's connection."""
 
-    def __init__(self, path: str, threshold: int = THRESHOLD) -> None:
+    def __init__(self, path: str) -> None:
         self._log = f"{path}-wal"
-        self._threshold = threshold
-        self._next_size = threshold
+        self._next_size = THRESHOLD
         self._next_try = 0.0
         self._clock = SystemClock()
         self._lock = os.open(f"{path}-checkpoint", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -33,8 +32,8 @@ class Checkpointer:
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Checkpoint if the log is long and no other process is at it."""
         size = self._log_size()
-        if size < self._threshold:
-            self._next_size, self._next_try = self._threshold, 0.0
+        if size < THRESHOLD:
+            self._next_size, self._next_try = THRESHOLD, 0.0
             return
         if size < self._next_size and self._clock.monotonic() < self._next_try:
             return

@@ -31,15 +31,17 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def to_perdure_error(error: BaseException, where: str) -> BaseException:
     """What the caller should see instead of `error`; `where` names the file. Perdure's own errors stay as they are."""
-    if isinstance(error, PerdureError):
-        return error
+    found: PerdureError
     if isinstance(error, sqlite3.Error):
-        return _from_sqlite(error, where)
-    if isinstance(error, UnicodeError):
-        return BadOption("A text holds half of a surrogate pair, which cannot be stored.", "Give valid Unicode text.")
-    if isinstance(error, OverflowError):
-        return BadOption("A number is too large to be stored.", "Integers go up to 2^63 - 1.")
-    return error
+        found = _from_sqlite(error, where)
+    elif isinstance(error, UnicodeError):
+        found = BadOption("A text holds half of a surrogate pair, which cannot be stored.", "Give valid Unicode text.")
+    elif isinstance(error, OverflowError):
+        found = BadOption("A number is too large to be stored.", "Integers go up to 2^63 - 1.")
+    else:
+        return error
+    found.__cause__ = error
+    return found
 
 
 def _from_sqlite(error: sqlite3.Error, where: str) -> EngineError:

@@ -21,8 +21,10 @@ _AMONG_ALL = {"among": "TRUE", "through": ""}
 _AMONG_IDS = {"among": "id IN (SELECT value FROM JSON_EACH(:ids))", "through": ""}
 _AMONG_STATE = {
     state: {"among": f"state = '{state}'", "through": f"INDEXED BY perdure_jobs_{state}"}
-    for state in ("waiting", "ready", "running", "dead")
+    for state in ("waiting", "ready", "running", "dead", "cancelled")
 }
+_IN_ORDER = ("dead", "cancelled")
+"""The states whose partial index is in the order of ids."""
 
 
 def filtered(name: str, where: JobFilter) -> str:
@@ -34,7 +36,7 @@ def filtered(name: str, where: JobFilter) -> str:
 
 def filtered_in_order(connection: sqlite3.Connection, name: str, where: JobFilter) -> str:
     """The variant that finds the newest jobs soonest: by id, unless those of the state are few."""
-    if where.ids is None and where.state in _AMONG_STATE and where.state != "dead":
+    if where.ids is None and where.state in _AMONG_STATE and where.state not in _IN_ORDER:
         narrow = _AMONG_STATE[where.state]
         (count,) = connection.execute(statement("few", **narrow), {"limit": FEW}).fetchone()
         if count == FEW:

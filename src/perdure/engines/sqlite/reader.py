@@ -22,6 +22,8 @@ THREADS = 2
 class Readers:
     """The pool of reading threads."""
 
+    is_immediate = False
+
     def __init__(self, path: str, clock: Clock, door: Door) -> None:
         self._path = path
         self._door = door

@@ -43,7 +43,7 @@ Peek = Callable[[sqlite3.Connection, int], T | NotAnswered]
 class Request(Generic[T]):
     """One use of a verb."""
 
-    __slots__ = ("_done", "_error", "_future", "_result", "peek", "wakes", "work")
+    __slots__ = ("_done", "_error", "_future", "_is_answered", "_result", "peek", "wakes", "work")
 
     def __init__(self, work: Work[T], peek: Peek[T] | None, wakes: Callable[[T], bool] | None) -> None:
         self.work = work
@@ -52,6 +52,7 @@ class Request(Generic[T]):
         """Tells from the answer whether jobs may have become ready or due; None: never."""
         self._result: T | None = None
         self._error: BaseException | None = None
+        self._is_answered = False
         self._done: threading.Lock | None = None
         self._future: asyncio.Future[T] | None = None
 
@@ -78,13 +79,13 @@ class Request(Generic[T]):
     @property
     def is_waking(self) -> bool:
         """Whether, as it was answered, jobs may have become ready or due."""
-        return self.wakes is not None and self._error is None and self.wakes(cast("T", self._result))
+        return self.wakes is not None and self._is_answered and self.wakes(cast("T", self._result))
 
     def answer(self, result: T) -> None:
-        self._result, self._error = result, None
+        self._result, self._error, self._is_answered = result, None, True
 
     def fail(self, error: BaseException) -> None:
-        self._error = error
+        self._error, self._is_answered = error, False
 
     def result(self) -> T:
         if self._error is not None:
@@ -108,6 +109,9 @@ AnyRequest = Request[Any]
 class Taker(Protocol):
     """Where requests are done: the writer, the readers, or the calling thread."""
 
+    is_immediate: bool
+    """Whether a request is done when `submit` returns, so that nobody needs to wait."""
+
     def submit(self, request: AnyRequest) -> None:
         """Take the request; its waiter is released when it is done."""
         ...
@@ -129,9 +133,11 @@ class Asked(Generic[T]):
         return self._request.result()
 
     def __await__(self) -> Generator[Any, None, T]:
+        if self._where.is_immediate:
+            return self.wait()
         future = self._request.expect_on_loop()
         self._where.submit(self._request)
-        return future.__await__()
+        return (yield from future)
 
 
 def deliver(requests: Sequence[AnyRequest]) -> None:

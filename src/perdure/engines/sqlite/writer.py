@@ -93,7 +93,8 @@ class Transactor:
         try:
             # Read under the write lock, so that time never runs backwards from one transaction to the next.
             now = to_microseconds(self._clock.now())
-            for alike in _alike(requests):
+            # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
+            for alike in _alike([request for request in requests if not request.is_abandoned]):
                 self._do(alike, now)
             # [INV-1] Nobody is answered before the transaction that holds their change is durable.
             self._connection.execute("COMMIT")
@@ -128,6 +129,8 @@ def _alike(requests: Sequence[AnyRequest]) -> Iterator[list[AnyRequest]]:
 
 class Writer:
     """The thread around a Transactor."""
+
+    is_immediate = False
 
     def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
         self._transactor = transactor
@@ -175,6 +178,8 @@ class Writer:
 
 class Inline:
     """No thread: each request runs in the thread that asks, one at a time."""
+
+    is_immediate = True
 
     def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
         self._transactor = transactor

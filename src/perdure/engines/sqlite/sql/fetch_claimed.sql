@@ -31,6 +31,7 @@ SELECT
             worker,
             started_at,
             ended_at,
+            replayed_at,
             parked_at,
             is_cancelling
         )

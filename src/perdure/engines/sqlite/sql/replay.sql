@@ -15,6 +15,7 @@ SET
     reason = NULL,
     fingerprint = NULL,
     delay = NULL,
+    replayed_at = :run_at,
     parked_at = NULL,
     ended_at = NULL
 WHERE

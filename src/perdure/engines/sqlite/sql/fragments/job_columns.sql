@@ -24,5 +24,6 @@ result,
 worker,
 started_at,
 ended_at,
+replayed_at,
 parked_at,
 is_cancelling

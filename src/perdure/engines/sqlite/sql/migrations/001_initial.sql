@@ -34,6 +34,7 @@ CREATE TABLE perdure_jobs (
     started_at INTEGER,
     attempt_ended_at INTEGER,
     ended_at INTEGER,
+    replayed_at INTEGER,
     parked_at INTEGER,
     is_cancelling INTEGER NOT NULL DEFAULT 0 CHECK (is_cancelling = 0 OR is_cancelling = 1),
     args NOT NULL,
@@ -50,9 +51,10 @@ CREATE TABLE perdure_jobs (
     CHECK (state <> 'dead' OR fingerprint IS NOT NULL)
 );
 
-CREATE INDEX perdure_jobs_ready ON perdure_jobs (queue, lane, priority DESC, run_at, id) WHERE state = 'ready';
+-- The state stands in these indexes once more, so that claims and counts need not look at the jobs themselves.
+CREATE INDEX perdure_jobs_ready ON perdure_jobs (queue, lane, priority DESC, run_at, id, state) WHERE state = 'ready';
 
-CREATE INDEX perdure_jobs_waiting ON perdure_jobs (run_at, id) WHERE state = 'waiting';
+CREATE INDEX perdure_jobs_waiting ON perdure_jobs (run_at, queue, lane, state) WHERE state = 'waiting';
 
 CREATE INDEX perdure_jobs_running ON perdure_jobs (worker) WHERE state = 'running';
 
@@ -62,7 +64,9 @@ CREATE INDEX perdure_jobs_cancelling ON perdure_jobs (worker) WHERE is_cancellin
 
 CREATE INDEX perdure_jobs_dead ON perdure_jobs (id) WHERE state = 'dead';
 
-CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at) WHERE state = 'succeeded' OR state = 'cancelled';
+CREATE INDEX perdure_jobs_cancelled ON perdure_jobs (id) WHERE state = 'cancelled';
+
+CREATE INDEX perdure_jobs_ended ON perdure_jobs (ended_at, queue, state) WHERE state = 'succeeded' OR state = 'cancelled';
 
 -- [INV-12] One live job per task and unique key.
 CREATE UNIQUE INDEX perdure_jobs_unique ON perdure_jobs (task, unique_key)

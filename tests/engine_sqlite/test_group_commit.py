@@ -1,0 +1,130 @@
+"""Group commit: what queues up while the writer is busy is one transaction, and a fault stays with its request."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+
+import pytest
+from tests.conformance.scene import SECOND, Scene, ended, success
+
+from perdure.engines.sqlite.store import SqliteStore
+from perdure.errors import EngineError, LeaseLost
+from perdure.model.job import JobId, WorkerId
+from perdure.store.reads import JobFilter
+
+
+async def at_once(outsider: sqlite3.Connection, *replies: object) -> list[object]:
+    """Ask all while another program keeps the writer waiting, so that they queue up."""
+    outsider.execute("BEGIN IMMEDIATE")
+
+    async def ask(reply: object) -> object:
+        return await reply  # type: ignore[misc]
+
+    tasks = [asyncio.ensure_future(ask(reply)) for reply in replies]
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in tasks)
+    outsider.execute("COMMIT")
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_queues_up_takes_few_transactions(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+) -> None:
+    before = store.transactor.commits
+    await at_once(outsider, *(store.enqueue([scene.new_job()]) for _ in range(200)))
+    assert store.transactor.commits - before <= 2
+    assert await store.count(JobFilter()) == 200
+
+
+async def test_a_batch_is_bounded(scene: Scene, store: SqliteStore, outsider: sqlite3.Connection) -> None:
+    before = store.transactor.commits
+    await at_once(outsider, *(store.enqueue([scene.new_job()]) for _ in range(600)))
+    assert 3 <= store.transactor.commits - before <= 4
+    assert await store.count(JobFilter()) == 600
+
+
+async def test_a_fault_stays_with_its_request(scene: Scene, store: SqliteStore, outsider: sqlite3.Connection) -> None:
+    good = [scene.new_job() for _ in range(3)]
+    answers = await at_once(
+        outsider,
+        store.enqueue([scene.new_job()]),
+        store.enqueue([good[0]]),
+        store.enqueue([scene.new_job(priority=1000)]),
+        store.enqueue([good[1]]),
+        store.beat(WorkerId("stranger"), SECOND),
+        store.enqueue([good[2]]),
+    )
+    assert answers[1] == [good[0].id]
+    assert isinstance(answers[2], EngineError)
+    assert answers[3] == [good[1].id]
+    assert isinstance(answers[4], LeaseLost)
+    assert answers[5] == [good[2].id]
+    assert await store.count(JobFilter()) == 4
+
+
+async def test_those_who_gave_up_waiting_are_passed_over(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+) -> None:
+    outsider.execute("BEGIN IMMEDIATE")
+
+    async def enqueue() -> object:
+        return await store.enqueue([scene.new_job()])
+
+    tasks = [asyncio.ensure_future(enqueue()) for _ in range(10)]
+    await asyncio.sleep(0.05)
+    for task in tasks[1:6]:
+        task.cancel()
+    outsider.execute("COMMIT")
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [False] + [True] * 5 + [False] * 4
+    assert await store.count(JobFilter()) == 5
+
+
+async def test_closing_finishes_what_was_asked(scene: Scene, store: SqliteStore, outsider: sqlite3.Connection) -> None:
+    outsider.execute("BEGIN IMMEDIATE")
+
+    async def enqueue() -> list[JobId]:
+        return await store.enqueue([scene.new_job()])
+
+    tasks = [asyncio.ensure_future(enqueue()) for _ in range(5)]
+    await asyncio.sleep(0)
+    closing = threading.Thread(target=store.close)
+    closing.start()
+    outsider.execute("COMMIT")
+    answers = await asyncio.gather(*tasks)
+    closing.join()
+    kept = outsider.execute("SELECT id FROM perdure_jobs ORDER BY id").fetchall()
+    assert kept == sorted((ids[0],) for ids in answers)
+
+
+def test_an_idle_fetch_commits_nothing(scene: Scene, store: SqliteStore, outsider: sqlite3.Connection) -> None:
+    worker = scene.worker()
+    scene.enqueue(delay=SECOND)
+    before = (store.transactor.commits, outsider.execute("PRAGMA data_version").fetchone())
+    for _ in range(10):
+        assert scene.fetch(worker) == []
+        store.promote(10).wait()
+        store.reap(10).wait()
+    assert (store.transactor.commits, outsider.execute("PRAGMA data_version").fetchone()) == before
+
+
+def test_an_idle_fetch_is_answered_while_others_write(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+) -> None:
+    worker = scene.worker()
+    outsider.execute("BEGIN IMMEDIATE")
+    assert scene.fetch(worker) == []
+    outsider.execute("COMMIT")
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 63, 64, 65, 255, 256, 257, 1000])
+def test_batches_of_every_size_are_done_whole(scene: Scene, count: int) -> None:
+    worker = scene.worker()
+    jobs = [scene.new_job() for _ in range(count)]
+    assert scene.store.enqueue(jobs).wait() == [job.id for job in jobs]
+    claimed = scene.fetch(worker, fresh=count, retry=0, limit=count)
+    assert [job.id for job in claimed] == [job.id for job in jobs]
+    assert scene.store.commit([ended(job, success(job)) for job in claimed]).wait() == [True] * count
+    assert scene.store.count(JobFilter(state="succeeded")).wait() == count
