@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.crew import Crew, Engine
+from tests.servers import postgres
 
 
 def _sqlite(directory: Path) -> Iterator[Engine]:
@@ -34,7 +35,12 @@ def _sqlite(directory: Path) -> Iterator[Engine]:
     yield Engine(url=f"sqlite:///{path}", find_damage=find_damage, is_free=is_free)
 
 
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite}
+def _postgres(directory: Path) -> Iterator[Engine]:
+    # A writer of PostgreSQL keeps nobody from writing, and its server looks after its data by itself.
+    yield Engine(url=postgres.make_url(directory), find_damage=list, is_free=lambda: True)
+
+
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite, "postgres": _postgres}
 
 
 @pytest.fixture(params=list(ENGINES))

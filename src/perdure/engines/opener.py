@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from perdure.clock import Clock
+from perdure.engines.migrator import migrations
 from perdure.errors import BadSetting, Unsupported
 from perdure.store import Store
 
@@ -26,16 +27,27 @@ def open_store(url: str, *, clock: Clock, auto_migrate: bool | None = None, is_i
     `auto_migrate` None leaves it to the engine: SQLite migrates itself, servers do not. `is_inline` keeps all work in
     the calling thread.
     """
+    scheme, rest = _split(url)
+    return OPENERS[scheme](rest, clock, auto_migrate, is_inline)
+
+
+def schema_sql(url: str) -> str:
+    """The statements that make the schema of a URL's engine; the store itself is not looked at."""
+    scheme, rest = _split(url)
+    return SCHEMAS[scheme](rest)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """A URL's scheme, which is a known one, and the rest."""
     # The URL itself never gets into an error: it may hold a password.
     parts = _SCHEME.fullmatch(url)
     if parts is None:
         raise BadSetting("The store's URL has no scheme.", _EXAMPLES)
     scheme, rest = parts[1].lower(), parts[2]
-    opener = OPENERS.get(scheme)
-    if opener is None:
+    if scheme not in OPENERS:
         known = ", ".join(f"{name}://" for name in OPENERS)
         raise BadSetting(f"The store's URL begins with {scheme}://, which is none of {known}.", _EXAMPLES)
-    return opener(rest, clock, auto_migrate, is_inline)
+    return scheme, rest
 
 
 def _open_sqlite(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
@@ -64,6 +76,22 @@ def _open_postgres(rest: str, clock: Clock, auto_migrate: bool | None, is_inline
     return open_postgres(rest, clock, auto_migrate=bool(auto_migrate), is_inline=is_inline)
 
 
+def _sqlite_schema(rest: str) -> str:
+    return "\n".join(migration.text for migration in migrations("perdure.engines.sqlite"))
+
+
+def _postgres_schema(rest: str) -> str:
+    _require_psycopg()
+    from perdure.engines.postgres.address import read_address
+    from perdure.engines.postgres.schema import schema_sql as postgres_schema
+
+    return postgres_schema(read_address(rest).schema)
+
+
+def _no_schema(rest: str) -> str:
+    raise Unsupported("This engine has no schema.", "There is nothing to prepare: open the store and use it.")
+
+
 def _require_psycopg() -> None:
     try:
         import psycopg  # noqa: F401 - the driver is loaded by those who use it
@@ -86,5 +114,16 @@ OPENERS: Mapping[str, Opener] = MappingProxyType(
         "redis": _not_here,
         "rediss": _not_here,
         "valkey": _not_here,
+    }
+)
+
+SCHEMAS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "sqlite": _sqlite_schema,
+        "postgres": _postgres_schema,
+        "postgresql": _postgres_schema,
+        "redis": _no_schema,
+        "rediss": _no_schema,
+        "valkey": _no_schema,
     }
 )

@@ -90,7 +90,7 @@ def _schema(name: str) -> str:
     if not _SCHEMA.fullmatch(name) or len(name) > _LONGEST_NAME or name.startswith("pg_"):
         raise BadSetting(
             f"The option schema of the store's URL is {name[:80]!r}, which cannot be used.",
-            f"Names have up to {_LONGEST_NAME} letters, digits, or any of _ $ -, and begin with no digit and not with pg_.",
+            f"Names have up to {_LONGEST_NAME} letters, digits, or any of _ $ -, and begin with a letter, not pg_.",
         )
     return name
 

@@ -53,8 +53,9 @@ def to_job(row: Row) -> Job:
         worker=to_worker(row[22]),
         started_at=to_moment(row[23]),
         ended_at=to_moment(row[24]),
-        parked_at=to_moment(row[25]),
-        is_cancelling=row[26],
+        replayed_at=to_moment(row[25]),
+        parked_at=to_moment(row[26]),
+        is_cancelling=row[27],
     )
 
 

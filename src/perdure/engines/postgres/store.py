@@ -89,6 +89,16 @@ class PostgresStore:
     async def enqueue_within_async(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         return await self._within_async(connection, enqueue.enqueue_within(jobs, self._wakeups.always()))
 
+    def complete_within(self, connection: object, ended: Ended) -> bool:
+        (accepted,) = self._within(connection, commit.script([ended], set()))
+        self._doubts.add([ended])
+        return accepted
+
+    async def complete_within_async(self, connection: object, ended: Ended) -> bool:
+        (accepted,) = await self._within_async(connection, commit.script([ended], set()))
+        self._doubts.add([ended])
+        return accepted
+
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
         return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
 

@@ -51,6 +51,7 @@ SET
     reason = NULL,
     fingerprint = NULL,
     delay = NULL,
+    replayed_at = turn.run_at,
     parked_at = NULL,
     ended_at = NULL
 FROM turn

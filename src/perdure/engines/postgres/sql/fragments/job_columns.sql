@@ -24,5 +24,6 @@ jobs.id::text,
     jobs.worker,
     jobs.started_at,
     jobs.ended_at,
+    jobs.replayed_at,
     jobs.parked_at,
     jobs.is_cancelling

@@ -18,6 +18,7 @@ CREATE TABLE perdure.jobs (
     started_at bigint,
     attempt_ended_at bigint,
     ended_at bigint,
+    replayed_at bigint,
     parked_at bigint,
     priority integer NOT NULL CHECK (priority BETWEEN -100 AND 100),
     attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
