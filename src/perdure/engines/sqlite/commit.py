@@ -38,7 +38,7 @@ def commit(
 
 
 def complete_within(connection: object, path: str | None, now: int, ended: Ended) -> bool:
-    """Write what follows one attempt in the caller's transaction, on the caller's own connection to the store's file."""
+    """Write what follows one attempt in the caller's transaction, on the caller's connection to the store's file."""
     cursor = checked_cursor(connection, path)
     cursor.execute(statement("commit_table"))
     return _commit(cursor, now, [ended])[0]
