@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 import msgspec
 import psycopg
@@ -63,15 +63,13 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_address(rest: str) -> Address:
     """The address in what follows `postgresql://`."""
+    place, _, query = rest.partition("?")
+    options = [option.partition("=") for option in query.split("&") if option]
+    own = {name: unquote(value) for name, _, value in options if name in _OWN}
+    # The driver gets the rest as it was written: it has its own idea of what + and % mean.
+    others = "&".join("".join(option) for option in options if option[0] not in _OWN)
     try:
-        parts = urlsplit(f"postgresql://{rest}")
-        given = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError:
-        raise BadSetting("The store's URL cannot be read.", EXAMPLES) from None
-    own = {name: value for name, value in given if name in _OWN}
-    others = urlencode([(name, value) for name, value in given if name not in _OWN])
-    try:
-        driver = conninfo_to_dict(urlunsplit(parts._replace(query=others)))
+        driver = conninfo_to_dict(f"postgresql://{place}{'?' if others else ''}{others}")
     except psycopg.Error:
         raise BadSetting(
             "The store's URL cannot be read, or has an option that PostgreSQL does not know.", EXAMPLES

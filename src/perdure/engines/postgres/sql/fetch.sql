@@ -6,7 +6,8 @@
 --     claimed, and no more are locked than are claimed. The inner LIMIT tells the planner how few are wanted, the outer
 --     one how many it turns out to be. The cap is exact when fetch_lock.sql ran before it in the same transaction. A
 --     fetch that began before a pause was durable may still claim.
--- Indexes: jobs_ready, read in order up to the limits; jobs_retrying for the cap; claims by the primary key.
+-- Indexes: jobs_ready, read in order up to the limits, also where only one is looked for: an EXISTS would make the
+--     planner look through all jobs, expecting to find one soon; jobs_retrying for the cap; claims by the primary key.
 WITH want AS MATERIALIZED (
     SELECT
         /*+ now */ AS now,
@@ -19,14 +20,16 @@ WITH want AS MATERIALIZED (
         )
 -- [INV-13] A paused queue gives nothing, in either lane.
         AND NOT EXISTS (SELECT 1 FROM perdure.queues WHERE queues.name = :queue::text) AS is_open,
-        EXISTS (
-            SELECT 1
+        (
+            SELECT jobs.id
             FROM perdure.jobs
             WHERE
                 jobs.state = 'ready'
                 AND jobs.queue = :queue::text
                 AND jobs.lane = 'retry'
-        ) AS has_retries,
+            ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+            LIMIT 1
+        ) IS NOT NULL AS has_retries,
         CASE
 -- [INV-10] Counted under the lock of fetch_lock.sql, so that the cap is exact over all workers.
             WHEN :max_retries_running::integer IS NOT NULL THEN GREATEST(
