@@ -27,7 +27,7 @@ from perdure.model.job import Job
 from perdure.store.reads import JobFilter
 
 SECRET = "hunter2-and-more"
-KILL = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'perdure'"
+KILL = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s"
 
 
 @pytest.fixture
@@ -64,24 +64,31 @@ def test_a_server_that_is_not_there_is_unreachable_and_the_password_stays_secret
     assert "127.0.0.1:1" in str(raised.value)
 
 
-def test_sessions_that_were_killed_while_idle_are_noticed_by_nobody(store: PostgresStore, scene: RealScene) -> None:
+def test_sessions_that_were_killed_while_idle_are_noticed_by_nobody(
+    open_one: Callable[..., PostgresStore], schema: str
+) -> None:
+    store = open_one(application_name=schema)
+    scene = RealScene(store)
     worker = scene.worker()
     scene.enqueue()
     with psycopg.connect(postgres.shared_server(), autocommit=True) as operator:
-        operator.execute(KILL)
+        operator.execute(KILL, [schema])
         assert len(scene.fetch(worker)) == 1
-        operator.execute(KILL)
+        operator.execute(KILL, [schema])
         assert store.pause("mail", None).wait() is True
 
 
-async def test_the_same_on_an_event_loop(store: PostgresStore, scene: RealScene) -> None:
+async def test_the_same_on_an_event_loop(open_one: Callable[..., PostgresStore], schema: str) -> None:
+    store = open_one(application_name=schema)
+    scene = RealScene(store)
+
     async def fetch() -> int:
         return len(await store.list(JobFilter(), limit=10))
 
     scene.enqueue()
     assert await asyncio.gather(*(fetch() for _ in range(4))) == [1] * 4
     with psycopg.connect(postgres.shared_server(), autocommit=True) as operator:
-        operator.execute(KILL)
+        operator.execute(KILL, [schema])
     assert await asyncio.gather(*(fetch() for _ in range(4))) == [1] * 4
 
 

@@ -37,7 +37,9 @@ class Proxy:
             except OSError:
                 return
             server = socket.create_connection(self._target)
-            self._sockets += [client, server]
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets.append(one)
             threading.Thread(target=self._hand_on, args=(client, server, False), daemon=True).start()
             threading.Thread(target=self._hand_on, args=(server, client, True), daemon=True).start()
 

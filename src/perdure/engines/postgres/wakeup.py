@@ -9,6 +9,7 @@ there is the first subscriber or the first hint to send, mends its connection wi
 
 from __future__ import annotations
 
+import hashlib
 import random
 import select
 import socket
@@ -29,6 +30,7 @@ GAP = 0.025
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _LOOK_EVERY = 30.0
+_LONGEST_NAME = 63
 
 Wake = Callable[[], None]
 
@@ -180,5 +182,6 @@ class PostgresWakeups:
 
 
 def channel_of(schema: str) -> str:
-    """The channel of a schema; names of channels are as short as those of tables."""
-    return f"perdure.{schema}"[:63]
+    """The channel of a schema; names of channels must be as short as those of tables."""
+    name = f"perdure.{schema}"
+    return name if len(name) < _LONGEST_NAME else f"perdure.{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
