@@ -15,7 +15,7 @@ from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.clock import Clock, SystemClock
 from perdure.duration import Duration
-from perdure.engines.opener import open_store
+from perdure.engines.opener import open_store, schema_sql
 from perdure.errors import BadOption
 from perdure.identity import Ids
 from perdure.model.codec import encode_args
@@ -224,7 +224,7 @@ class App:
         connection = _connection_of(jobs)
         new = [self._new_job(bound) for bound in jobs]
         if connection is not None:
-            return self.store.enqueue_within(connection, new)
+            return await self.store.enqueue_within_async(connection, new)
         return await self.store.enqueue(new)
 
     def enqueue_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> JobId:
@@ -291,6 +291,10 @@ class App:
             observer=self.observer,
             new_id=here.ids.worker,
         )
+
+    def schema_sql(self) -> str:
+        """The statements that make the store's schema, for whoever does not let programs change tables."""
+        return schema_sql(self.settings.url)
 
     def testing(self, *, seed: int = 0) -> Harness:
         """The app on an in-memory store and a clock under the test's control; a context manager."""

@@ -60,7 +60,9 @@ class Harness:
             open_store=lambda: open_store("sqlite://", clock=self.clock, is_inline=True),
         )
         self._runner = asyncio.Runner()
-        self._executor = Executor(registry=self._app.registry, clock=self.clock, random=self._random, isolates=False)
+        self._executor = Executor(
+            registry=self._app.registry, store=self._app.store, clock=self.clock, random=self._random, isolates=False
+        )
         return self
 
     def __exit__(

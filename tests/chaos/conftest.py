@@ -1,5 +1,5 @@
 """Real processes on a real store."""
 
-from tests.chaos.fixtures import crew, engine
+from tests.chaos.fixtures import crew, engine, pytest_collection_modifyitems
 
-__all__ = ["crew", "engine"]
+__all__ = ["crew", "engine", "pytest_collection_modifyitems"]

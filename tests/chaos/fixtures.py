@@ -1,10 +1,12 @@
 """The fixtures of tests with real processes: an engine that several processes can share, and a crew working on it.
 
-Tests know a URL only. Another engine is another entry of ENGINES.
+Tests know a URL only. Another engine is another entry of ENGINES. What depends on the engine is marked `every_engine`;
+the rest runs on the first one, and on all of them in the long campaign.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.crew import Crew, Engine
+from tests.servers import postgres
 
 
 def _sqlite(directory: Path) -> Iterator[Engine]:
@@ -34,7 +37,28 @@ def _sqlite(directory: Path) -> Iterator[Engine]:
     yield Engine(url=f"sqlite:///{path}", find_damage=find_damage, is_free=is_free)
 
 
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite}
+def _postgres(directory: Path) -> Iterator[Engine]:
+    # A writer of PostgreSQL keeps nobody from writing, and its server looks after its data by itself.
+    yield Engine(url=postgres.make_url(directory), find_damage=list, is_free=lambda: True)
+
+
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite, "postgres": _postgres}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another engine would not do differently."""
+    if os.environ.get("PERDURE_CHAOS") == "long":
+        return
+    first = next(iter(ENGINES))
+    left_out = []
+    for item in items:
+        given = getattr(item, "callspec", None)
+        engine = given and (given.params.get("engine") or given.params.get("shared_crew"))
+        if engine in ENGINES and engine != first and item.get_closest_marker("every_engine") is None:
+            left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(params=list(ENGINES))

@@ -17,6 +17,7 @@ PROFILES = {
 
 # Proves [INV-2].
 @pytest.mark.crash
+@pytest.mark.every_engine
 @pytest.mark.timeout(1500)
 def test_every_job_ends_once_though_workers_are_killed_all_the_time(
     crew: Crew, record_property: Callable[[str, object], None]

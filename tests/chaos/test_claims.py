@@ -10,6 +10,7 @@ JOBS = 2000
 
 
 @pytest.mark.crash
+@pytest.mark.every_engine
 def test_two_workers_never_start_the_same_attempt(crew: Crew) -> None:
     workers = [crew.worker(lease="30s", concurrency=16) for _ in range(2)]
     until(lambda: len(crew.registered()) == 2, "both workers are there")

@@ -15,6 +15,7 @@ KILLS = 8
 
 # Proves [INV-1] and [INV-15].
 @pytest.mark.crash
+@pytest.mark.every_engine
 @pytest.mark.parametrize("mode", ["one", "batches"])
 def test_what_was_answered_exists_once_and_batches_are_whole_though_producers_are_killed(crew: Crew, mode: str) -> None:
     rng = random.Random(2)

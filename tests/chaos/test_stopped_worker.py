@@ -37,6 +37,7 @@ def test_a_worker_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(crew:
 
 
 @pytest.mark.crash
+@pytest.mark.every_engine
 def test_a_late_commit_does_not_end_the_attempt_of_another_worker(crew: Crew) -> None:
     sleeper = crew.worker(lease="1s", concurrency=4)
     jobs = [crew.enqueue("on_loop", "slower and slower", seconds=1.5) for _ in range(4)]

@@ -29,7 +29,8 @@ store.register(
     worker, host="here", pid=1, queues=("mail",), concurrency=1, version="1", lease=timedelta(minutes=5)
 ).wait()
 for number in range(100):
-    store.enqueue([NewJob(id=f"{name}-{number}", task="send", queue="mail", args=b"{}")]).wait()
+    job_id = f"00000000-0000-7000-8000-{int(name[-1]):04d}{number:08d}"
+    store.enqueue([NewJob(id=job_id, task="send", queue="mail", args=b"{}")]).wait()
 seen = []
 while jobs := store.fetch(worker, [Want(queue="mail", fresh=4, retry=4)], 8).wait():
     ended = []

@@ -1,5 +1,5 @@
 """Real workers with real signals, on a real store."""
 
-from tests.chaos.fixtures import crew, engine, shared_crew
+from tests.chaos.fixtures import crew, engine, pytest_collection_modifyitems, shared_crew
 
-__all__ = ["crew", "engine", "shared_crew"]
+__all__ = ["crew", "engine", "pytest_collection_modifyitems", "shared_crew"]

@@ -1,4 +1,4 @@
-"""`perdure db`: the store's schema, its status and migration."""
+"""`perdure db`: the store's schema, its status, its migration and its statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.store.reads import SchemaStatus
 
 @click.group(cls=SuggestingGroup)
 def db() -> None:
-    """The store's schema: status and migration."""
+    """The store's schema: status, migration and statements."""
 
 
 @db.command()
@@ -41,6 +41,18 @@ def status(session: Session) -> int:
         return faults.FAILED
     _print_status(session, found)
     return faults.OK if found.is_current else faults.FAILED
+
+
+@db.command()
+@store_options
+def sql(session: Session) -> None:
+    """Print the statements that make the schema, for a person to run; the store is not looked at."""
+    with session.app(may_create=True) as app:
+        script = app.schema_sql()
+    if session.is_json:
+        session.emit({"sql": script})
+    else:
+        output.say(script)
 
 
 def _print_status(session: Session, status: SchemaStatus) -> None:

@@ -25,7 +25,7 @@ COMMANDS = {
     "explain": ("perdure.cli.explain:explain", "Say which limit and delays hold for a task or job, and why."),
     "stats": ("perdure.cli.stats:stats", "The numbers over all queues."),
     "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
-    "db": ("perdure.cli.db:db", "The store's schema: status and migration."),
+    "db": ("perdure.cli.db:db", "The store's schema: status, migration and statements."),
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from perdure.clock import Clock
+from perdure.engines.migrator import migrations
 from perdure.errors import BadSetting, Unsupported
 from perdure.store import Store
 
@@ -16,26 +17,37 @@ Opener = Callable[[str, Clock, bool | None, bool], Store]
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
 _EXAMPLES = (
     "Examples: sqlite:///perdure.db (in the working directory), sqlite:////var/lib/app/perdure.db (an absolute path),"
-    " sqlite:// (in memory)."
+    " sqlite:// (in memory), postgresql://user:secret@db.example/app."
 )
 
 
 def open_store(url: str, *, clock: Clock, auto_migrate: bool | None = None, is_inline: bool = False) -> Store:
     """The open store of a URL.
 
-    `auto_migrate` None leaves it to the engine: SQLite migrates itself. `is_inline` keeps all work in the calling
-    thread.
+    `auto_migrate` None leaves it to the engine: SQLite migrates itself, servers do not. `is_inline` keeps all work in
+    the calling thread.
     """
+    scheme, rest = _split(url)
+    return OPENERS[scheme](rest, clock, auto_migrate, is_inline)
+
+
+def schema_sql(url: str) -> str:
+    """The statements that make the schema of a URL's engine; the store itself is not looked at."""
+    scheme, rest = _split(url)
+    return SCHEMAS[scheme](rest)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """A URL's scheme, which is a known one, and the rest."""
     # The URL itself never gets into an error: it may hold a password.
     parts = _SCHEME.fullmatch(url)
     if parts is None:
         raise BadSetting("The store's URL has no scheme.", _EXAMPLES)
     scheme, rest = parts[1].lower(), parts[2]
-    opener = OPENERS.get(scheme)
-    if opener is None:
+    if scheme not in OPENERS:
         known = ", ".join(f"{name}://" for name in OPENERS)
         raise BadSetting(f"The store's URL begins with {scheme}://, which is none of {known}.", _EXAMPLES)
-    return opener(rest, clock, auto_migrate, is_inline)
+    return scheme, rest
 
 
 def _open_sqlite(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
@@ -57,6 +69,39 @@ def _open_sqlite(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: 
     )
 
 
+def _open_postgres(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
+    _require_psycopg()
+    from perdure.engines.postgres.store import open_postgres
+
+    return open_postgres(rest, clock, auto_migrate=bool(auto_migrate), is_inline=is_inline)
+
+
+def _sqlite_schema(rest: str) -> str:
+    return "\n".join(migration.text for migration in migrations("perdure.engines.sqlite"))
+
+
+def _postgres_schema(rest: str) -> str:
+    _require_psycopg()
+    from perdure.engines.postgres.address import read_address
+    from perdure.engines.postgres.schema import schema_sql as postgres_schema
+
+    return postgres_schema(read_address(rest).schema)
+
+
+def _no_schema(rest: str) -> str:
+    raise Unsupported("This engine has no schema.", "There is nothing to prepare: open the store and use it.")
+
+
+def _require_psycopg() -> None:
+    try:
+        import psycopg  # noqa: F401 - the driver is loaded by those who use it
+    except ImportError as error:
+        raise Unsupported(
+            "The store's URL names PostgreSQL, and its driver psycopg is not installed or finds no libpq.",
+            "Run: pip install perdure[postgres]",
+        ) from error
+
+
 def _not_here(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
     raise Unsupported("This version of Perdure has no engine for that kind of URL yet.", _EXAMPLES)
 
@@ -64,10 +109,21 @@ def _not_here(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: boo
 OPENERS: Mapping[str, Opener] = MappingProxyType(
     {
         "sqlite": _open_sqlite,
-        "postgres": _not_here,
-        "postgresql": _not_here,
+        "postgres": _open_postgres,
+        "postgresql": _open_postgres,
         "redis": _not_here,
         "rediss": _not_here,
         "valkey": _not_here,
+    }
+)
+
+SCHEMAS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "sqlite": _sqlite_schema,
+        "postgres": _postgres_schema,
+        "postgresql": _postgres_schema,
+        "redis": _no_schema,
+        "rediss": _no_schema,
+        "valkey": _no_schema,
     }
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
 import msgspec
 
-from perdure.errors import UsageError
+from perdure.errors import LeaseLost, Unsupported, UsageError
 from perdure.model.job import Job, JobId
 from perdure.model.state import Delivery
+from perdure.store.jobs import Ended, JobStore
 
 
 class CurrentJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +43,33 @@ class CurrentJob(msgspec.Struct, frozen=True, kw_only=True):
         """Whether another failure ends the job dead."""
         return self.failures + 1 >= self.max_attempts
 
+    def complete(self, connection: object, result: object = None) -> None:
+        """Let the job succeed inside the handler's own open transaction: what it did and its end commit together.
+
+        Raises LeaseLost when the attempt is not the job's current one any more; the transaction must then be rolled
+        back. After it, return.
+        """
+        way = _completion(self)
+        if not way.store.complete_within(connection, way.ended(result)):
+            raise _no_longer_current(self)
+
+    async def complete_async(self, connection: object, result: object = None) -> None:
+        """The same for connections that are awaited."""
+        way = _completion(self)
+        if not await way.store.complete_within_async(connection, way.ended(result)):
+            raise _no_longer_current(self)
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt can be completed from inside: where, and what it would be."""
+
+    fence: tuple[JobId, int]
+    store: JobStore
+    ended: Callable[[object], Ended]
+
 
 running: ContextVar[CurrentJob] = ContextVar("perdure_current_job")
+completion: ContextVar[Completion | None] = ContextVar("perdure_completion", default=None)
 
 
 def current_job() -> CurrentJob:
@@ -69,4 +96,21 @@ def describe(job: Job, max_attempts: int, timeout: timedelta | None, started_at:
         created_at=job.created_at,
         started_at=started_at,
         timeout=timeout,
+    )
+
+
+def _completion(job: CurrentJob) -> Completion:
+    way = completion.get()
+    if way is None or way.fence != job.fence:
+        raise Unsupported(
+            "A job can be completed only where its attempt runs in the worker's own process, by its handler.",
+            "Return from the handler instead; the worker commits the success. Tasks with process=True have no store.",
+        )
+    return way
+
+
+def _no_longer_current(job: CurrentJob) -> LeaseLost:
+    return LeaseLost(
+        f"Attempt {job.attempt} of job {job.id} is not its current one any more.",
+        "Roll the transaction back: another attempt has taken over, or the job has ended.",
     )

@@ -22,10 +22,11 @@ from perdure.model.outcome import Cancelled, Ending, ShutDown, TaskUnknown, Time
 from perdure.model.resolve import Policy
 from perdure.runtime.children import Children
 from perdure.runtime.committer import Finished
-from perdure.runtime.context import describe, running
+from perdure.runtime.context import Completion, completion, describe, running
 from perdure.runtime.handler import Handler, Registry
 from perdure.runtime.held import Holding
 from perdure.runtime.threads import Threads
+from perdure.store.jobs import Ended, JobStore
 
 _TURN = 0.005
 """How long slots may run jobs that never wait before the rest of the worker gets its turn."""
@@ -41,8 +42,17 @@ _SUSPECTS = 4
 class Executor:
     """The slots of one worker."""
 
-    def __init__(self, *, registry: Registry, clock: Clock, random: Random, isolates: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        clock: Clock,
+        random: Random,
+        store: JobStore | None = None,
+        isolates: bool = True,
+    ) -> None:
         self._registry = registry
+        self._store = store
         self._clock = clock
         self._random = random
         self._isolates = isolates
@@ -120,6 +130,7 @@ class Executor:
         except BadPayload as error:
             return Undecodable(detail=clean(str(error), 500))
         token = running.set(describe(job, policy.limit, policy.timeout, now))
+        completing = completion.set(self._completion(job, handler, policy, now))
         try:
             if self._isolates and handler.reference is not None:
                 if handler.kind == "process":
@@ -142,6 +153,21 @@ class Executor:
             return handler.raised(error, job)
         finally:
             running.reset(token)
+            completion.reset(completing)
+
+    def _completion(self, job: Job, handler: Handler, policy: Policy, started_at: datetime) -> Completion | None:
+        """How the handler can let its job succeed in a transaction of its own."""
+        if self._store is None:
+            return None
+
+        def ended(result: object) -> Ended:
+            assert job.worker is not None, "a fetched job has a worker"
+            ended_at = self._clock.now()
+            outcome = decide(job, handler.returned(result), policy, ended_at, self._random)
+            finished = Finished(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+            return finished.ended(job.worker)
+
+        return Completion(fence=job.fence, store=self._store, ended=ended)
 
     async def _run_suspect(
         self, job: Job, handler: Handler, policy: Policy, until_sure: Callable[[], Awaitable[None]]

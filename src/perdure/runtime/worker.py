@@ -76,7 +76,7 @@ class Worker:
         self._held = Held()
         self._buffer: asyncio.Queue[Holding] = asyncio.Queue()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
-        self._executor = Executor(registry=registry, clock=clock, random=random)
+        self._executor = Executor(registry=registry, store=store, clock=clock, random=random)
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
         self._released = 0

@@ -76,6 +76,21 @@ class JobStore(Protocol):
         """The same inside the caller's own open transaction, on the caller's connection; it commits or rolls back."""
         ...
 
+    async def enqueue_within_async(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        """The same for connections that are awaited; those that block are used as they are."""
+        ...
+
+    def complete_within(self, connection: object, ended: Ended) -> bool:
+        """Commit an attempt inside its handler's own open transaction; whether the fence matched.
+
+        When that transaction has committed, the ordinary commit of the same fence is answered as accepted.
+        """
+        ...
+
+    async def complete_within_async(self, connection: object, ended: Ended) -> bool:
+        """The same for connections that are awaited; those that block are used as they are."""
+        ...
+
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
         """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
 

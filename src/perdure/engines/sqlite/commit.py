@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from perdure.clock import to_microseconds
 from perdure.engines.sqlite.batch import execute_rows
+from perdure.engines.sqlite.enqueue import checked_cursor
 from perdure.engines.sqlite.rows import Row, from_duration, from_failure, from_json_text
 from perdure.engines.sqlite.sql import statement
 from perdure.model.failure import Failure
 from perdure.model.state import ENQUEUED
 from perdure.store.jobs import Ended
 
+Fence = tuple[str, int, str]
 _decode_places = msgspec.json.Decoder(list[int]).decode
 
 
@@ -23,14 +25,36 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.execute(statement("commit_table"))
 
 
-def commit(connection: sqlite3.Connection, now: int, ended: Sequence[Ended]) -> list[bool]:
-    """Write what follows; for each whether its fence matched."""
+def commit(
+    connection: sqlite3.Connection, now: int, ended: Sequence[Ended], completed: Collection[Fence] = ()
+) -> list[bool]:
+    """Write what follows; for each whether its fence matched, or had been completed by its handler before."""
     cursor = connection.cursor()
+    answers = _commit(cursor, now, ended)
+    for place, one in enumerate(ended):
+        if not answers[place] and fence(one) in completed:
+            answers[place] = _is_completed(cursor, one)
+    return answers
+
+
+def complete_within(connection: object, path: str | None, now: int, ended: Ended) -> bool:
+    """Write what follows one attempt in the caller's transaction, on the caller's connection to the store's file."""
+    cursor = checked_cursor(connection, path)
+    cursor.execute(statement("commit_table"))
+    return _commit(cursor, now, [ended])[0]
+
+
+def fence(one: Ended) -> Fence:
+    """What must match for a commit to be accepted."""
+    return (one.job_id, one.attempt, one.worker)
+
+
+def _commit(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> list[bool]:
     cursor.execute(statement("commit_clear"))
     # Of one fence twice in a batch the first stands, as if they had come one after the other.
-    firsts: dict[tuple[str, int, str], int] = {}
+    firsts: dict[Fence, int] = {}
     for place, one in enumerate(ended):
-        firsts.setdefault((one.job_id, one.attempt, one.worker), place)
+        firsts.setdefault(fence(one), place)
     execute_rows(cursor, "commit_fences", [_row(place, ended[place], now) for place in firsts.values()])
     (places,) = cursor.execute(statement("commit_accepted")).fetchone()
     accepted = _decode_places(places)
@@ -42,6 +66,12 @@ def commit(connection: sqlite3.Connection, now: int, ended: Sequence[Ended]) -> 
     for place in accepted:
         answers[place] = True
     return answers
+
+
+def _is_completed(cursor: sqlite3.Cursor, one: Ended) -> bool:
+    """Whether the attempt has made its job succeed; an attempt belongs to one worker, so it was this one's."""
+    found = cursor.execute(statement("commit_recognised"), {"id": one.job_id, "attempt": one.attempt}).fetchone()
+    return bool(found[0])
 
 
 def _row(place: int, one: Ended, now: int) -> Row:

@@ -49,16 +49,21 @@ def enqueue_within(connection: object, path: str | None, now: int, jobs: Sequenc
     Nothing is begun, committed or changed on the connection. The `sqlite3` module opens a transaction by itself before
     the first INSERT, unless the connection is in autocommit mode; then each statement is durable at once.
     """
+    return enqueue(checked_cursor(connection, path), now, jobs)
+
+
+def checked_cursor(connection: object, path: str | None) -> sqlite3.Cursor:
+    """A cursor on a caller's connection, if that is open on the store's own file."""
     if not isinstance(connection, sqlite3.Connection):
         kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise Unsupported(
-            f"The SQLite engine cannot enqueue through a {kind}.",
+            f"The SQLite engine cannot work through a {kind}.",
             "Give a sqlite3.Connection that is open on the store's file.",
         )
     cursor = connection.cursor()
     cursor.row_factory = None
     _check_same_file(cursor, path)
-    return enqueue(cursor, now, jobs)
+    return cursor
 
 
 def _standing(cursor: sqlite3.Cursor, job: NewJob) -> JobId:

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
+from perdure.engines.door import Door
 from perdure.engines.sqlite import commit, enqueue, fetch, jobs, reads, replay, workers
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
-from perdure.engines.sqlite.door import Door
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.reader import Readers
 from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work
@@ -54,6 +54,7 @@ class SqliteStore:
         self._path = path
         self._clock = clock
         self._door = Door()
+        self._completed: set[commit.Fence] = set()
         self._wakeups = SqliteWakeups(None if is_inline else path)
         checkpointer = None if path is None else Checkpointer(path)
         self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer)
@@ -86,6 +87,21 @@ class SqliteStore:
         except Exception as error:
             raise to_perdure_error(error, self._path or ":memory:") from error
 
+    async def enqueue_within_async(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        return self.enqueue_within(connection, jobs)
+
+    def complete_within(self, connection: object, ended: Ended) -> bool:
+        try:
+            accepted = commit.complete_within(connection, self._path, to_microseconds(self._clock.now()), ended)
+        except Exception as error:
+            raise to_perdure_error(error, self._path or ":memory:") from error
+        # The ordinary commit that follows asks what became of it; a failed one has nothing to ask.
+        self._completed.add(commit.fence(ended))
+        return accepted
+
+    async def complete_within_async(self, connection: object, ended: Ended) -> bool:
+        return self.complete_within(connection, ended)
+
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
         return self._write(
             functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit),
@@ -94,7 +110,13 @@ class SqliteStore:
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         goes_on = any(one.outcome.state in ENQUEUED for one in ended)
-        return self._write(functools.partial(commit.commit, ended=ended), wakes=_always if goes_on else None)
+        completed = self._completed.intersection(map(commit.fence, ended)) if self._completed else frozenset()
+
+        def wakes(answers: list[bool]) -> bool:
+            self._completed.difference_update(completed)
+            return goes_on
+
+        return self._write(functools.partial(commit.commit, ended=ended, completed=completed), wakes=wakes)
 
     def promote(self, limit: int) -> Reply[Promoted]:
         return self._write(

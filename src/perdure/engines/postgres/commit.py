@@ -1,0 +1,146 @@
+"""Writes what follows attempts, fenced by (job id, attempt, worker): a whole batch in one statement.
+
+When the reply to a commit was lost, or a handler completed its job in a transaction of its own, the fence is in doubt:
+another commit of it that is not accepted is looked up, and if the attempt was ended just so, that is a success.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from perdure.clock import to_microseconds
+from perdure.engines.postgres.rows import (
+    from_batch,
+    from_duration,
+    from_failure,
+    from_optional_text,
+    from_text,
+    is_id,
+    words_of,
+)
+from perdure.engines.postgres.verb import Script, Step, Verb
+from perdure.model.failure import Failure
+from perdure.store.jobs import Ended
+
+Fence = tuple[str, int, str]
+_MOST_DOUBTS = 100_000
+
+
+class Doubts:
+    """The fences of which nobody knows whether they were committed; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fences: dict[Fence, None] = {}
+
+    def add(self, ended: Sequence[Ended]) -> None:
+        with self._lock:
+            self._fences.update((fence(one), None) for one in ended)
+            while len(self._fences) > _MOST_DOUBTS:
+                del self._fences[next(iter(self._fences))]
+
+    def settle(self, ended: Sequence[Ended]) -> None:
+        with self._lock:
+            for one in ended:
+                self._fences.pop(fence(one), None)
+
+    def among(self, ended: Sequence[Ended]) -> set[int]:
+        """The places of those that are in doubt."""
+        if not self._fences:
+            return set()
+        with self._lock:
+            return {place for place, one in enumerate(ended) if fence(one) in self._fences}
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """An ended attempt as commit.sql takes it."""
+
+    place: int
+    id: str
+    attempt: int
+    worker: str
+    started_at: int
+    ended_at: int
+    outcome: str
+    state: str
+    lane: str
+    queue: str | None
+    delay: int | None
+    failures: int
+    recoveries: int
+    reason: str | None
+    error: str | None
+    error_words: str | None
+    fingerprint: str | None
+    result: bytes | None
+
+
+def fence(one: Ended) -> Fence:
+    """What must match for a commit to be accepted."""
+    return (one.job_id, one.attempt, one.worker)
+
+
+def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
+    """Write what follows; for each whether its fence matched."""
+
+    def settling() -> Script[list[bool]]:
+        doubtful = doubts.among(ended)
+        answers = yield from script(ended, doubtful)
+        if doubtful:
+            doubts.settle([ended[place] for place in doubtful])
+        return answers
+
+    return Verb(settling, is_repeatable=True, when_in_doubt=lambda: doubts.add(ended))
+
+
+def script(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
+    """Write a batch; where a fence in doubt was refused, look whether it had been accepted before."""
+    # Of one fence twice in a batch the first stands, as if they had come one after the other.
+    firsts: dict[Fence, int] = {}
+    for place, one in enumerate(ended):
+        if is_id(one.job_id):
+            firsts.setdefault(fence(one), place)
+    answers = [False] * len(ended)
+    # Rows are locked in the order of ids by everybody who can.
+    rows = sorted((_row(place, ended[place]) for place in firsts.values()), key=lambda row: row.id)
+    if rows:
+        for (place,) in (yield Step("commit", {"ended": from_batch(rows)})):
+            answers[place] = True
+    refused = [row for row in rows if row.place in doubtful and not answers[row.place]]
+    if refused:
+        for (place,) in (yield Step("commit_recognised", {"ended": from_batch(refused)})):
+            answers[place] = True
+    return answers
+
+
+def _row(place: int, one: Ended) -> _Row:
+    outcome = one.outcome
+    return _Row(
+        place=place,
+        id=one.job_id,
+        attempt=one.attempt,
+        worker=from_text(one.worker),
+        started_at=to_microseconds(one.started_at),
+        ended_at=to_microseconds(one.ended_at),
+        outcome=outcome.attempt,
+        state=outcome.state,
+        lane=outcome.lane,
+        queue=from_optional_text(outcome.queue),
+        delay=from_duration(outcome.delay),
+        failures=outcome.failures,
+        recoveries=outcome.recoveries,
+        reason=from_optional_text(outcome.note if outcome.state == "succeeded" else outcome.reason),
+        error=from_failure(outcome.error),
+        error_words=words_of(outcome.error),
+        fingerprint=_fingerprint(one) if outcome.state == "dead" else None,
+        result=outcome.result,
+    )
+
+
+def _fingerprint(one: Ended) -> str:
+    """The error group of a dead job; jobs that died without an error are grouped by reason."""
+    error = one.outcome.error or Failure(type=one.outcome.reason or "unknown", message="")
+    return error.fingerprint(one.task)

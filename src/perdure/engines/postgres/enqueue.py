@@ -1,0 +1,141 @@
+"""Makes jobs durable, in one statement for any number of them; alone, together with others, or for a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from perdure.clock import to_microseconds
+from perdure.engines.postgres.rows import from_batch, from_duration, from_optional_text, from_text, is_id
+from perdure.engines.postgres.verb import Script, Step, Verb
+from perdure.errors import BadOption, EngineBusy
+from perdure.model.job import JobId, NewJob
+from perdure.model.state import Delivery
+
+_LARGEST = 5000
+"""How many jobs one statement takes; larger batches are several statements in one transaction."""
+
+_TURNS = 10
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """A wake-up that goes with the jobs: through which channel, and from whom; no channel wakes nobody."""
+
+    channel: str | None = None
+    sender: str = ""
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A job as enqueue.sql takes it."""
+
+    place: int
+    id: str
+    task: str
+    queue: str
+    priority: int
+    delay: int | None
+    run_at: int | None
+    delivery: Delivery
+    unique_key: str | None
+    max_attempts: int | None
+    retry: str | None
+    timeout: int | None
+    args: bytes
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """A job that was not made, as enqueue_standing.sql takes it."""
+
+    place: int
+    id: str
+    task: str
+    unique_key: str | None
+
+
+def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
+    """The verb; what is answered is the id that stands for each job."""
+    rows = [_row(place, job) for place, job in enumerate(jobs)]
+    return Verb(
+        lambda: script(rows, hint),
+        # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
+        is_transaction=len(rows) > _LARGEST or (len(rows) > 1 and any(row.unique_key is not None for row in rows)),
+        is_repeatable=True,
+    )
+
+
+def enqueue_within(jobs: Sequence[NewJob], hint: Hint) -> Script[list[JobId]]:
+    """The same as a script for a caller's connection."""
+    return script([_row(place, job) for place, job in enumerate(jobs)], hint)
+
+
+def script(rows: Sequence[_Row], hint: Hint) -> Script[list[JobId]]:
+    """Make the jobs, and where a unique key is taken find who has it, until an id stands for each job."""
+    ids = [JobId(row.id) for row in rows]
+    left = list(rows)
+    for _ in range(_TURNS):
+        made: set[str] = set()
+        for part in _parts(left):
+            values = {"jobs": from_batch(part), "channel": hint.channel, "sender": hint.sender}
+            (answer,) = yield Step("enqueue", values)
+            made.update(answer[0])
+        missing = _not_made(left, made)
+        if not missing:
+            return ids
+        found = yield Step("enqueue_standing", {"jobs": from_batch(missing)})
+        standing = {place: job_id for place, job_id in found if job_id is not None}
+        for place, job_id in standing.items():
+            ids[place] = JobId(_text(job_id))
+        # Whoever had the key of those that are left has ended meanwhile: it is free again.
+        left = [row for row in missing_rows(rows, missing) if row.place not in standing]
+        if not left:
+            return ids
+    raise EngineBusy("A unique key was taken and freed again and again.", "The same call may be tried again.")
+
+
+def missing_rows(rows: Sequence[_Row], missing: Sequence[_Standing]) -> Iterator[_Row]:
+    """The whole rows of those that were not made."""
+    return (rows[one.place] for one in missing)
+
+
+def _not_made(rows: Sequence[_Row], made: set[str]) -> list[_Standing]:
+    """The jobs with a unique key that the statement did not make; of an id twice the first is the one made."""
+    missing = []
+    for row in rows:
+        if row.unique_key is None:
+            continue
+        if row.id in made:
+            made.discard(row.id)
+        else:
+            missing.append(_Standing(row.place, row.id, row.task, row.unique_key))
+    return missing
+
+
+def _parts(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+    for start in range(0, len(rows), _LARGEST):
+        yield rows[start : start + _LARGEST]
+
+
+def _row(place: int, job: NewJob) -> _Row:
+    if not is_id(job.id):
+        raise BadOption(f"The job's id {job.id[:50]!r} is no UUID.", "Let Perdure make the ids.")
+    return _Row(
+        place=place,
+        id=job.id,
+        task=from_text(job.task),
+        queue=from_text(job.queue),
+        priority=job.priority,
+        delay=from_duration(job.delay),
+        run_at=None if job.run_at is None else to_microseconds(job.run_at),
+        delivery=job.delivery,
+        unique_key=from_optional_text(job.unique),
+        max_attempts=job.max_attempts,
+        retry=from_optional_text(job.retry),
+        timeout=from_duration(job.timeout),
+        args=job.args,
+    )
+
+
+def _text(value: str | bytes) -> str:
+    """A text from a caller's connection, which may hand texts out as bytes."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,68 @@
+"""The verbs that move jobs between waiting and running, and out of the store: promote, reap, prune, cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
+from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.model.job import JobId, WorkerId
+from perdure.store.jobs import CancelAnswer, Promoted, Reaped
+
+
+def promote(limit: int) -> Verb[Promoted]:
+    return Verb(lambda: _promote(limit), is_repeatable=True)
+
+
+def reap(limit: int) -> Verb[Reaped]:
+    # Two statements that do not need each other: whoever was struck off has orphans until these are decided about.
+    return Verb(lambda: _reap(limit), is_repeatable=True)
+
+
+def prune(older_than: timedelta, limit: int) -> Verb[int]:
+    return Verb(lambda: _prune(older_than, limit), is_repeatable=True)
+
+
+def cancel(ids: Sequence[JobId], reason: str) -> Verb[list[CancelAnswer]]:
+    return Verb(lambda: _cancel(ids, reason))
+
+
+def _promote(limit: int) -> Script[Promoted]:
+    ((count, next_run_at),) = yield Step("promote", {"limit": max(0, limit)})
+    return Promoted(count=count, next_run_at=to_moment(next_run_at))
+
+
+def _reap(limit: int) -> Script[Reaped]:
+    expired = yield Step("reap_workers")
+    rows = yield Step("reap_jobs", {"limit": max(0, limit)})
+    return Reaped(
+        workers=tuple(sorted(WorkerId(to_text(name)) for (name,) in expired)), jobs=tuple(to_job(row) for row in rows)
+    )
+
+
+def _prune(older_than: timedelta, limit: int) -> Script[int]:
+    ((count,),) = yield Step("prune", {"age": from_duration(older_than), "limit": max(0, limit)})
+    return int(count)
+
+
+def _cancel(ids: Sequence[JobId], reason: str) -> Script[list[CancelAnswer]]:
+    rows = yield Step("cancel", {"ids": from_ids(ids), "reason": from_text(reason)})
+    found = {row[0]: row for row in rows}
+    answers: list[CancelAnswer] = []
+    seen: set[JobId] = set()
+    for job_id in ids:
+        answers.append(_answer(found.get(job_id), is_again=job_id in seen))
+        seen.add(job_id)
+    return answers
+
+
+def _answer(row: Row | None, *, is_again: bool) -> CancelAnswer:
+    if row is None:
+        return "not found"
+    _, given, before = row
+    if given == "running":
+        return "asked"
+    if given == "cancelled":
+        return "already cancelled" if is_again else "cancelled"
+    return "already cancelled" if before == "cancelled" else "already ended"

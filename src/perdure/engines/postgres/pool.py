@@ -1,0 +1,160 @@
+"""Pools of connections: one for all threads, one for each event loop.
+
+Connections are made when they are needed and kept for the next who needs one; the last one given back goes out first,
+so that those too many fall idle and are let go. There is no thread and no task behind a pool: who needs a connection
+makes it, and learns at once why it cannot be made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Generic, TypeVar
+
+from perdure.clock import SystemClock
+from perdure.engines.postgres.address import Address
+from perdure.engines.postgres.connection import (
+    AnyConnection,
+    LoopConnection,
+    ThreadConnection,
+    connect,
+    connect_on_loop,
+    is_usable,
+    shut,
+)
+from perdure.engines.postgres.fault import TookTooLongError
+
+C = TypeVar("C", bound=AnyConnection)
+
+_IDLE = 60.0
+"""How many seconds a connection that nobody needs is kept."""
+
+
+class _Kept(Generic[C]):
+    """Idle connections; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[C] = []
+        self._is_closed = False
+        self._clock = SystemClock()
+
+    def take(self, timeout: float) -> C | None:
+        """An idle connection that is still there, with a new deadline; None if there is none."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if is_usable(connection):
+                connection.deadline = self._clock.monotonic() + timeout
+                return connection
+            shut(connection)
+
+    def give_back(self, connection: C) -> None:
+        """Keep a connection for the next, if it can be used again."""
+        now = connection.idle_since = self._clock.monotonic()
+        connection.deadline = float("inf")
+        ending = [] if is_usable(connection) else [connection]
+        with self._lock:
+            if not ending:
+                (ending if self._is_closed else self._idle).append(connection)
+            while self._idle and now - self._idle[0].idle_since > _IDLE:
+                ending.append(self._idle.pop(0))
+        for one in ending:
+            shut(one)
+
+    def drop(self) -> None:
+        """Let all idle connections go."""
+        with self._lock:
+            ending, self._idle = self._idle, []
+        for connection in ending:
+            shut(connection)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.drop()
+
+
+class ThreadPool:
+    """The connections of all threads of a store."""
+
+    def __init__(self, address: Address, most: int) -> None:
+        self._address = address
+        self._most = most
+        self._kept: _Kept[ThreadConnection] = _Kept()
+        self._changed = threading.Condition()
+        self._busy = 0
+
+    @contextmanager
+    def connection(self) -> Iterator[ThreadConnection]:
+        """A connection for the length of a call; one that broke, or is in the middle of something, is not kept."""
+        timeout = self._address.timeout
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._busy < self._most, timeout):
+                raise TookTooLongError(f"all {self._most} connections of this process were busy")
+            self._busy += 1
+        try:
+            connection = self._kept.take(timeout)
+            if connection is None:
+                connection = connect(self._address)
+                connection.deadline = SystemClock().monotonic() + timeout
+            try:
+                yield connection
+            finally:
+                self._kept.give_back(connection)
+        finally:
+            with self._changed:
+                self._busy -= 1
+                self._changed.notify()
+
+    def drop(self) -> None:
+        """Let idle connections go, so that the next ones are new."""
+        self._kept.drop()
+
+    def close(self) -> None:
+        """Wait for the calls under way, and let everything go."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy, self._address.timeout)
+        self._kept.close()
+
+
+class LoopPool:
+    """The connections of one event loop."""
+
+    def __init__(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
+        self._address = address
+        self._kept: _Kept[LoopConnection] = _Kept()
+        self._places = asyncio.Semaphore(address.connections)
+        self.loop = loop
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[LoopConnection]:
+        """A connection for the length of a call."""
+        timeout = self._address.timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await self._places.acquire()
+        except TimeoutError:
+            raise TookTooLongError(f"all {self._address.connections} connections of this loop were busy") from None
+        try:
+            connection = self._kept.take(timeout)
+            if connection is None:
+                connection = await connect_on_loop(self._address)
+                connection.deadline = SystemClock().monotonic() + timeout
+            try:
+                yield connection
+            finally:
+                self._kept.give_back(connection)
+        finally:
+            self._places.release()
+
+    def drop(self) -> None:
+        """Let idle connections go, so that the next ones are new."""
+        self._kept.drop()
+
+    def close(self) -> None:
+        """Let everything go; what is still under way ends with its connection's return."""
+        self._kept.close()

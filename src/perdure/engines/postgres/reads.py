@@ -1,0 +1,149 @@
+"""Everything that can be asked without changing anything, and the two switches of a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from perdure.clock import from_microseconds
+from perdure.engines.postgres.filter import parameters
+from perdure.engines.postgres.rows import (
+    from_ids,
+    from_optional_text,
+    from_text,
+    is_id,
+    to_duration,
+    to_failure,
+    to_job,
+    to_moment,
+    to_optional_text,
+    to_text,
+    to_worker,
+)
+from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.model.job import Attempt, Job, JobId, WorkerId
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo
+from perdure.store.workers import WorkerInfo
+
+T = TypeVar("T")
+_decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
+    def read(rows: list[Row]) -> list[Job | None]:
+        found = {row[0]: to_job(row) for row in rows}
+        return [found.get(job_id) for job_id in ids]
+
+    return _read("get", {"ids": from_ids(ids)}, read)
+
+
+def history(job_id: JobId, limit: int) -> Verb[list[Attempt]]:
+    values = {"job_id": job_id if is_id(job_id) else None, "limit": max(0, limit)}
+    return _read("history", values, lambda rows: [_to_attempt(row) for row in reversed(rows)])
+
+
+def list_jobs(where: JobFilter, limit: int, after: JobId | None) -> Verb[list[Job]]:
+    below = None if after is None else (from_ids([after]) or ["00000000-0000-0000-0000-000000000000"])[0]
+    values = parameters(where, limit=max(0, limit), below=below)
+    return _read("list", values, lambda rows: [to_job(row) for row in rows])
+
+
+def count(where: JobFilter) -> Verb[int]:
+    return _read("count", parameters(where), lambda rows: int(rows[0][0]))
+
+
+def queues() -> Verb[list[QueueInfo]]:
+    return Verb(_queues, is_repeatable=True)
+
+
+def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
+    return _read("groups", parameters(where, limit=max(0, limit)), lambda rows: [_to_group(row) for row in rows])
+
+
+def workers() -> Verb[list[WorkerInfo]]:
+    return _read("workers", {}, lambda rows: [_to_worker_info(row) for row in rows])
+
+
+def store_now() -> Verb[datetime]:
+    return _read("now", {}, lambda rows: from_microseconds(rows[0][0]))
+
+
+def pause(queue: str, reason: str | None) -> Verb[bool]:
+    return Verb(lambda: _switch("pause", {"queue": from_text(queue), "reason": from_optional_text(reason)}))
+
+
+def resume(queue: str) -> Verb[bool]:
+    return Verb(lambda: _switch("resume", {"queue": from_text(queue)}))
+
+
+def _read(statement: str, values: dict[str, Any], read: Callable[[list[Row]], T]) -> Verb[T]:
+    def script() -> Script[T]:
+        return read((yield Step(statement, values)))
+
+    return Verb(script, is_repeatable=True)
+
+
+def _switch(statement: str, values: dict[str, Any]) -> Script[bool]:
+    return len((yield Step(statement, values))) == 1
+
+
+def _queues() -> Script[list[QueueInfo]]:
+    numbers: dict[str, dict[str, Any]] = {}
+    for queue, state, lane, jobs, earliest in (yield Step("queues")):
+        known = numbers.setdefault(to_text(queue), {})
+        known[state] = known.get(state, 0) + jobs
+        if lane == "retry" and state in ("waiting", "ready"):
+            known["retrying"] = known.get("retrying", 0) + jobs
+        if state == "ready":
+            known["oldest_ready_at"] = min(earliest, known.get("oldest_ready_at", earliest))
+    for queue, paused_at, reason in (yield Step("queues_paused")):
+        switch = {"is_paused": True, "paused_at": paused_at, "pause_reason": to_optional_text(reason)}
+        numbers.setdefault(to_text(queue), {}).update(switch)
+    for known in numbers.values():
+        known["oldest_ready_at"] = to_moment(known.get("oldest_ready_at"))
+        known["paused_at"] = to_moment(known.get("paused_at"))
+    return [QueueInfo(name=name, **numbers[name]) for name in sorted(numbers)]
+
+
+def _to_group(row: Row) -> ErrorGroup:
+    return ErrorGroup(
+        fingerprint=row[0],
+        task=to_text(row[1]),
+        count=row[2],
+        first_at=from_microseconds(row[3]),
+        last_at=from_microseconds(row[4]),
+        sample_id=row[5],
+        sample=to_failure(row[6]),
+    )
+
+
+def _to_worker_info(row: Row) -> WorkerInfo:
+    return WorkerInfo(
+        id=WorkerId(to_text(row[0])),
+        host=to_text(row[1]),
+        pid=row[2],
+        queues=_decode_queues(row[3]),
+        concurrency=row[4],
+        version=to_text(row[5]),
+        started_at=from_microseconds(row[6]),
+        beat_at=from_microseconds(row[7]),
+        lease_until=from_microseconds(row[8]),
+        running=row[9],
+    )
+
+
+def _to_attempt(row: Row) -> Attempt:
+    return Attempt(
+        job_id=row[0],
+        attempt=row[1],
+        outcome=cast("Any", row[2]),
+        reason=to_optional_text(row[3]),
+        error=to_failure(row[4]),
+        worker=to_worker(row[5]),
+        started_at=to_moment(row[6]),
+        ended_at=to_moment(row[7]),
+        delay=to_duration(row[8]),
+    )

@@ -1,0 +1,130 @@
+"""Rows to values and back; the only place that knows how the columns are written.
+
+PostgreSQL's texts cannot hold a NUL, Python's can: in names and reasons a NUL is written as backslash and 0, a
+backslash as two. Batches travel as one JSON text, in which bytes are base64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from perdure.clock import from_microseconds
+from perdure.engines.postgres.verb import Row
+from perdure.model.failure import Failure
+from perdure.model.job import Job, JobId
+
+_MICROSECOND = timedelta(microseconds=1)
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_encode = msgspec.json.encode
+
+
+def to_job(row: Row) -> Job:
+    """The job of a row with the columns of fragments/job_columns.sql."""
+    return Job(
+        id=row[0],
+        task=to_text(row[1]),
+        queue=to_text(row[2]),
+        state=row[3],
+        lane=row[4],
+        args=bytes(row[5]),
+        priority=row[6],
+        run_at=from_microseconds(row[7]),
+        attempt=row[8],
+        failures=row[9],
+        recoveries=row[10],
+        delivery=row[11],
+        created_at=from_microseconds(row[12]),
+        origin=to_optional_text(row[13]),
+        unique=to_optional_text(row[14]),
+        max_attempts=row[15],
+        retry=to_optional_text(row[16]),
+        timeout=to_duration(row[17]),
+        delay=to_duration(row[18]),
+        reason=to_optional_text(row[19]),
+        error=to_failure(row[20]),
+        result=None if row[21] is None else bytes(row[21]),
+        worker=to_worker(row[22]),
+        started_at=to_moment(row[23]),
+        ended_at=to_moment(row[24]),
+        replayed_at=to_moment(row[25]),
+        parked_at=to_moment(row[26]),
+        is_cancelling=row[27],
+    )
+
+
+def from_text(text: str) -> str:
+    """A text as it is stored."""
+    if "\\" in text or "\0" in text:
+        return text.replace("\\", "\\\\").replace("\0", "\\0")
+    return text
+
+
+def to_text(text: str) -> str:
+    """The text that from_text was given."""
+    if "\\" in text:
+        return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], text)
+    return text
+
+
+def from_optional_text(text: str | None) -> str | None:
+    return None if text is None else from_text(text)
+
+
+def to_optional_text(text: str | None) -> str | None:
+    return None if text is None else to_text(text)
+
+
+def to_worker(text: str | None) -> Any:
+    return None if text is None else to_text(text)
+
+
+def from_batch(rows: Sequence[msgspec.Struct]) -> str:
+    """Rows as the one parameter that a statement takes apart."""
+    return _encode(rows).decode()
+
+
+def from_ids(ids: Sequence[JobId]) -> list[str]:
+    """Those ids that can be a job's at all."""
+    return [job_id for job_id in ids if _ID.fullmatch(job_id)]
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be the id of a job."""
+    return _ID.fullmatch(text) is not None
+
+
+def to_moment(value: int | None) -> datetime | None:
+    return None if value is None else from_microseconds(value)
+
+
+def to_duration(value: int | None) -> timedelta | None:
+    return None if value is None else timedelta(microseconds=value)
+
+
+def from_duration(value: timedelta | None) -> int | None:
+    return None if value is None else value // _MICROSECOND
+
+
+def to_failure(text: str | None) -> Failure | None:
+    return None if text is None else _decode_failure(text)
+
+
+def from_failure(failure: Failure | None) -> str | None:
+    return None if failure is None else _encode(failure).decode()
+
+
+def words_of(failure: Failure | None) -> str | None:
+    """A failure's type and message as they are searched, letter case ignored in any script."""
+    return None if failure is None else folded(f"{failure.type}\x01{failure.message}")
+
+
+def folded(text: str) -> str:
+    """A text as searches compare it."""
+    return text.casefold().replace("\0", "\x01")

@@ -1,0 +1,57 @@
+"""The engine's statements, one per file, in the store's own schema.
+
+The files are written for the schema `perdure` and name their parameters `:so`. What is sent has the schema's real name
+and numbered parameters; values are put in order by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from perdure.engines.statements import load
+
+PACKAGE = "perdure.engines.postgres"
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+_SCHEMA = re.compile(r"\bperdure\.(?=[a-z])")
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement as the server takes it, and the names of its parameters in order."""
+
+    name: str
+    text: str
+    names: tuple[str, ...]
+
+    def values(self, given: Mapping[str, Any]) -> list[Any]:
+        """The values of the parameters in order."""
+        return [given[name] for name in self.names]
+
+
+@functools.cache
+def statement(name: str, schema: str) -> Statement:
+    """The statement of that name in that schema; see its file for its contract."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    text = _PARAMETER.sub(number, in_schema(load(PACKAGE, name), schema))
+    return Statement(name=name, text=text, names=tuple(names))
+
+
+def in_schema(text: str, schema: str) -> str:
+    """The text with the tables of that schema."""
+    return _SCHEMA.sub(f"{quoted(schema)}.", text)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

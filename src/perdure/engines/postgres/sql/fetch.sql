@@ -1,0 +1,135 @@
+-- fetch: claims the first ready jobs of each lane of a queue for a worker whose lease holds; none when it is paused.
+-- Parameters: worker, queue, fresh and retry (how many of each lane), whole (their sum), is_strict,
+--     max_retries_running (null: no cap), now.
+-- Rows: the jobs claimed, in no order.
+-- Concurrency: a job that another fetch is about to claim is skipped, not waited for; each job is locked before it is
+--     claimed, and no more are locked than are claimed. The inner LIMIT tells the planner how few are wanted, the outer
+--     one how many it turns out to be. The cap is exact when fetch_lock.sql ran before it in the same transaction. A
+--     fetch that began before a pause was durable may still claim.
+-- Indexes: jobs_ready, read in order up to the limits, also where only one is looked for: an EXISTS would make the
+--     planner look through all jobs, expecting to find one soon; jobs_retrying for the cap; claims by the primary key.
+WITH want AS MATERIALIZED (
+    SELECT
+        /*+ now */ AS now,
+        EXISTS (
+            SELECT 1
+            FROM perdure.workers
+            WHERE
+                workers.id = :worker::text
+                AND workers.lease_until > /*+ now */
+        )
+-- [INV-13] A paused queue gives nothing, in either lane.
+        AND NOT EXISTS (SELECT 1 FROM perdure.queues WHERE queues.name = :queue::text) AS is_open,
+        (
+            SELECT jobs.id
+            FROM perdure.jobs
+            WHERE
+                jobs.state = 'ready'
+                AND jobs.queue = :queue::text
+                AND jobs.lane = 'retry'
+            ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+            LIMIT 1
+        ) IS NOT NULL AS has_retries,
+        CASE
+-- [INV-10] Counted under the lock of fetch_lock.sql, so that the cap is exact over all workers.
+            WHEN :max_retries_running::integer IS NOT NULL THEN GREATEST(
+                0,
+                :max_retries_running::integer - (
+                    SELECT COUNT(*)
+                    FROM perdure.jobs
+                    WHERE
+                        jobs.state = 'running'
+                        AND jobs.lane = 'retry'
+                        AND jobs.queue = :queue::text
+                )
+            )
+            ELSE :whole::bigint
+        END AS most_retries
+),
+
+fresh AS MATERIALIZED (
+    SELECT first.id
+    FROM (
+        SELECT jobs.id
+        FROM perdure.jobs
+        WHERE
+            jobs.state = 'ready'
+            AND jobs.queue = :queue::text
+            AND jobs.lane = 'fresh'
+            AND (SELECT want.is_open FROM want)
+        ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+        LIMIT :whole::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS first
+    LIMIT (
+        SELECT CASE WHEN want.has_retries OR :is_strict::boolean THEN :fresh::bigint ELSE :whole::bigint END
+        FROM want
+    )
+),
+
+retry AS MATERIALIZED (
+    SELECT first.id
+    FROM (
+        SELECT jobs.id
+        FROM perdure.jobs
+        WHERE
+            jobs.state = 'ready'
+            AND jobs.queue = :queue::text
+            AND jobs.lane = 'retry'
+            AND (SELECT want.is_open FROM want)
+        ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+        LIMIT :whole::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS first
+    LIMIT (
+        SELECT
+            LEAST(
+                want.most_retries,
+                CASE
+                    WHEN :is_strict::boolean THEN :retry::bigint
+                    ELSE :whole::bigint - (SELECT COUNT(*) FROM fresh)
+                END
+            )
+        FROM want
+    )
+),
+
+more_fresh AS MATERIALIZED (
+    SELECT first.id
+    FROM (
+        SELECT jobs.id
+        FROM perdure.jobs
+        WHERE
+            jobs.state = 'ready'
+            AND jobs.queue = :queue::text
+            AND jobs.lane = 'fresh'
+            AND (SELECT want.is_open FROM want)
+            AND jobs.id NOT IN (SELECT fresh.id FROM fresh)
+        ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+        LIMIT :whole::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS first
+    LIMIT CASE
+        WHEN :is_strict::boolean THEN 0
+        ELSE :whole::bigint - (SELECT COUNT(*) FROM fresh) - (SELECT COUNT(*) FROM retry)
+    END
+)
+
+UPDATE perdure.jobs
+SET
+    state = 'running',
+-- [INV-4] The only place that writes an attempt's number.
+    attempt = attempt + 1,
+    worker = :worker::text,
+    started_at = (SELECT want.now FROM want)
+WHERE id = ANY(
+    ARRAY(
+        SELECT fresh.id FROM fresh
+        UNION ALL
+        SELECT retry.id FROM retry
+        UNION ALL
+        SELECT more_fresh.id FROM more_fresh
+    )
+)
+RETURNING
+    /*+ job_columns */

@@ -1,0 +1,31 @@
+-- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history; never dead or live
+--     ones.
+-- Parameters: now, age, limit.
+-- Rows: one (how many jobs were deleted).
+-- Concurrency: any worker may run it; a job that another prunes is skipped.
+-- Indexes: jobs_ended, then the primary keys.
+WITH pruned AS (
+    DELETE FROM perdure.jobs
+-- [INV-14] Never dead or live jobs.
+    WHERE id = ANY(
+        ARRAY(
+            SELECT jobs.id
+            FROM perdure.jobs
+            WHERE
+                jobs.state IN ('succeeded', 'cancelled')
+                AND jobs.ended_at <= /*+ now */ - :age::bigint
+            ORDER BY jobs.ended_at
+            LIMIT :limit::bigint
+            FOR UPDATE SKIP LOCKED
+        )
+    )
+    RETURNING jobs.id
+),
+
+forgotten AS (
+    DELETE FROM perdure.attempts
+    WHERE job_id = ANY(ARRAY(SELECT pruned.id FROM pruned))
+)
+
+SELECT COUNT(*)
+FROM pruned

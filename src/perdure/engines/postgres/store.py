@@ -1,0 +1,261 @@
+"""The open PostgreSQL store: every verb of the seam, played in the calling thread or on the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from perdure.clock import Clock
+from perdure.engines.door import Door
+from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, reads, replay, workers
+from perdure.engines.postgres.address import Address, read_address
+from perdure.engines.postgres.capability import look
+from perdure.engines.postgres.connection import connect, shut
+from perdure.engines.postgres.fault import to_perdure_error
+from perdure.engines.postgres.group import Group
+from perdure.engines.postgres.player import Player
+from perdure.engines.postgres.reply import Asked, Grouped, together
+from perdure.engines.postgres.schema import migrate, schema_status
+from perdure.engines.postgres.verb import Script, Verb
+from perdure.engines.postgres.wakeup import PostgresWakeups
+from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.state import ENQUEUED
+from perdure.store.capability import Capabilities
+from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
+from perdure.store.reply import Reply
+from perdure.store.wakeup import Wakeups
+from perdure.store.workers import Beat, WorkerInfo
+
+T = TypeVar("T")
+
+
+def open_postgres(rest: str, clock: Clock, *, auto_migrate: bool, is_inline: bool) -> PostgresStore:
+    """Open the database of what follows `postgresql://`, and see to its schema."""
+    address = read_address(rest)
+    store = PostgresStore(address, clock, is_inline=is_inline)
+    try:
+        store.begin(auto_migrate=auto_migrate)
+    except BaseException as error:
+        store.close()
+        seen = to_perdure_error(error, address.name)
+        raise seen from (None if seen is error else error.__cause__ or error)
+    return store
+
+
+class PostgresStore:
+    """An open PostgreSQL store; see perdure.store.Store for what each verb promises."""
+
+    def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
+        self._address = address
+        self._door = Door()
+        self._player = Player(address, clock, self._check_open)
+        self._wakeups = PostgresWakeups(address, secrets.token_hex(8), has_thread=not is_inline)
+        self._doubts = commit.Doubts()
+        self._groups: dict[asyncio.AbstractEventLoop, _Groups] = {}
+
+    def begin(self, *, auto_migrate: bool) -> None:
+        """Make the first connection: look at the server, and at the schema."""
+        connection = connect(self._address)
+        try:
+            migrate(connection, self._address.schema, self._player.now(), auto_migrate=auto_migrate)
+        finally:
+            shut(connection)
+        self._capabilities = self._player.play(look(self._address))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def wakeups(self) -> Wakeups:
+        return self._wakeups
+
+    def close(self) -> None:
+        if self._door.shut():
+            self._wakeups.close()
+            self._player.close()
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
+        return Grouped(jobs, self._enqueue, lambda: self._groups_of_loop().enqueues)
+
+    def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        return self._within(connection, enqueue.enqueue_within(jobs, self._wakeups.always()))
+
+    async def enqueue_within_async(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        return await self._within_async(connection, enqueue.enqueue_within(jobs, self._wakeups.always()))
+
+    def complete_within(self, connection: object, ended: Ended) -> bool:
+        (accepted,) = self._within(connection, commit.script([ended], set()))
+        self._doubts.add([ended])
+        return accepted
+
+    async def complete_within_async(self, connection: object, ended: Ended) -> bool:
+        (accepted,) = await self._within_async(connection, commit.script([ended], set()))
+        self._doubts.add([ended])
+        return accepted
+
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+        return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
+
+    def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
+        return Grouped(ended, self._commit, lambda: self._groups_of_loop().commits)
+
+    def promote(self, limit: int) -> Reply[Promoted]:
+        return self._ask(jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
+
+    def reap(self, limit: int) -> Reply[Reaped]:
+        return self._ask(jobs.reap(limit))
+
+    def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
+        return self._ask(jobs.prune(older_than, limit))
+
+    def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
+        return self._ask(jobs.cancel(ids, reason), wakes=lambda answers: "asked" in answers)
+
+    def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
+        return self._ask(replay.retry(ids), wakes=lambda answers: "replayed" in answers)
+
+    def replay(self, where: JobFilter, limit: int, every: timedelta) -> Reply[int]:
+        return self._ask(replay.replay(where, limit, every), wakes=bool)
+
+    def discard(self, where: JobFilter, limit: int) -> Reply[int]:
+        return self._ask(replay.discard(where, limit))
+
+    def register(
+        self,
+        worker: WorkerId,
+        *,
+        host: str,
+        pid: int,
+        queues: tuple[str, ...],
+        concurrency: int,
+        version: str,
+        lease: timedelta,
+    ) -> Reply[None]:
+        return self._ask(workers.register(worker, host, pid, queues, concurrency, version, lease))
+
+    def beat(self, worker: WorkerId, lease: timedelta) -> Reply[Beat]:
+        return self._ask(workers.beat(worker, lease), is_beat=True)
+
+    def cancelling(self, worker: WorkerId) -> Reply[tuple[JobId, ...]]:
+        return self._ask(workers.cancelling(worker))
+
+    def deregister(self, worker: WorkerId) -> Reply[None]:
+        return self._ask(workers.deregister(worker))
+
+    def get(self, ids: Sequence[JobId]) -> Reply[list[Job | None]]:
+        return self._ask(reads.get(ids))
+
+    def history(self, job_id: JobId, limit: int) -> Reply[list[Attempt]]:
+        return self._ask(reads.history(job_id, limit))
+
+    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[builtins.list[Job]]:
+        return self._ask(reads.list_jobs(where, limit, after))
+
+    def count(self, where: JobFilter) -> Reply[int]:
+        return self._ask(reads.count(where))
+
+    def queues(self) -> Reply[builtins.list[QueueInfo]]:
+        return self._ask(reads.queues())
+
+    def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
+        return self._ask(reads.groups(where, limit))
+
+    def workers(self) -> Reply[builtins.list[WorkerInfo]]:
+        return self._ask(reads.workers())
+
+    def schema(self) -> Reply[SchemaStatus]:
+        return self._ask(schema_status())
+
+    def now(self) -> Reply[datetime]:
+        return self._ask(reads.store_now())
+
+    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
+        return self._ask(reads.pause(queue, reason))
+
+    def resume(self, queue: str) -> Reply[bool]:
+        return self._ask(reads.resume(queue), wakes=_always)
+
+    def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
+        if wakes is None:
+            return Asked(self._player, verb, None, is_beat=is_beat)
+
+        def answered(answer: T) -> None:
+            if wakes(answer):
+                self._wakeups.hint()
+
+        return Asked(self._player, verb, answered, is_beat=is_beat)
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
+        hint = self._wakeups.turn()
+        ids = self._player.play(enqueue.enqueue(jobs, hint))
+        self._wakeups.hint(is_sent=hint.channel is not None)
+        return ids
+
+    async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
+        hint = self._wakeups.turn()
+        ids = await self._player.play_on_loop(enqueue.enqueue(jobs, hint))
+        self._wakeups.hint(is_sent=hint.channel is not None)
+        return ids
+
+    def _commit(self, ended: Sequence[Ended]) -> builtins.list[bool]:
+        answers = self._player.play(commit.commit(ended, self._doubts))
+        self._hint_after(ended)
+        return answers
+
+    async def _commit_on_loop(self, ended: Sequence[Ended]) -> builtins.list[bool]:
+        answers = await self._player.play_on_loop(commit.commit(ended, self._doubts))
+        self._hint_after(ended)
+        return answers
+
+    def _hint_after(self, ended: Sequence[Ended]) -> None:
+        if any(one.outcome.state in ENQUEUED for one in ended):
+            self._wakeups.hint()
+
+    def _within(self, connection: object, script: Script[T]) -> T:
+        self._check_open()
+        try:
+            return caller.play_within(connection, script, self._player.prepared)
+        except Exception as error:
+            raise to_perdure_error(error, self._address.name) from error
+
+    async def _within_async(self, connection: object, script: Script[T]) -> T:
+        self._check_open()
+        try:
+            return await caller.play_within_async(connection, script, self._player.prepared)
+        except Exception as error:
+            raise to_perdure_error(error, self._address.name) from error
+
+    def _groups_of_loop(self) -> _Groups:
+        loop = asyncio.get_running_loop()
+        found = self._groups.get(loop)
+        if found is None:
+            for other in [other for other in self._groups if other.is_closed()]:
+                self._groups.pop(other, None)
+            found = self._groups[loop] = _Groups(self._enqueue_on_loop, self._commit_on_loop)
+        return found
+
+    def _check_open(self) -> None:
+        with self._door.held_open():
+            pass
+
+
+class _Groups:
+    """What travels in groups on one event loop."""
+
+    def __init__(
+        self,
+        enqueue_all: Callable[[Sequence[NewJob]], Awaitable[list[JobId]]],
+        commit_all: Callable[[Sequence[Ended]], Awaitable[list[bool]]],
+    ) -> None:
+        self.enqueues: Group[Sequence[NewJob], list[JobId]] = Group(together(enqueue_all), len)
+        self.commits: Group[Sequence[Ended], list[bool]] = Group(together(commit_all), len)
+
+
+def _always(answer: object) -> bool:
+    return True

@@ -1,0 +1,187 @@
+"""Hints that something may be ready: at once inside this process, through LISTEN and NOTIFY to and from others.
+
+A NOTIFY makes all commits of the database wait for each other, so each process sends few: the first goes with the
+statement that made jobs, those that come close upon it are owed and sent as one. What this process does itself wakes
+its own subscribers directly. One thread with a connection of its own listens, and sends what is owed; it starts when
+there is the first subscriber or the first hint to send, mends its connection with growing pauses, and stops with
+`close()`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import select
+import socket
+import threading
+from collections.abc import Callable
+
+import psycopg
+
+from perdure.clock import SystemClock
+from perdure.engines.postgres.address import Address
+from perdure.engines.postgres.connection import ThreadConnection, connect, shut
+from perdure.engines.postgres.enqueue import Hint
+from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
+from perdure.engines.postgres.sql import quoted, statement
+
+GAP = 0.025
+"""The shortest time between two hints to other processes, in seconds."""
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+_LOOK_EVERY = 30.0
+_LONGEST_NAME = 63
+
+Wake = Callable[[], None]
+
+
+class PostgresWakeups:
+    """The source of hints of one open store."""
+
+    def __init__(self, address: Address, sender: str, *, has_thread: bool) -> None:
+        self._address = address
+        self._sender = sender
+        self._channel = channel_of(address.schema)
+        self._has_thread = has_thread and address.has_hints
+        self._clock = SystemClock()
+        self._random = random.Random()
+        self._lock = threading.Lock()
+        self._subscribers: tuple[Wake, ...] = ()
+        self._last_sent = float("-inf")
+        self._is_owed = False
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+        self._bell, self._ear = socket.socketpair()
+        for end in (self._bell, self._ear):
+            end.setblocking(False)
+
+    def subscribe(self, wake: Wake) -> Callable[[], None]:
+        with self._lock:
+            self._subscribers = (*self._subscribers, wake)
+        if not self._address.has_pooler:
+            self._ring()
+
+        def stop() -> None:
+            with self._lock:
+                self._subscribers = tuple(other for other in self._subscribers if other is not wake)
+
+        return stop
+
+    def turn(self) -> Hint:
+        """The hint that may go with a statement now; an empty one when another went a moment ago."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if not self._has_thread or now - self._last_sent < GAP:
+                return Hint()
+            self._last_sent = now
+        return Hint(self._channel, self._sender)
+
+    def always(self) -> Hint:
+        """The hint for a caller's transaction: nobody knows when it commits, this process no better than others."""
+        return Hint(self._channel) if self._address.has_hints else Hint()
+
+    def hint(self, *, is_sent: bool = False) -> None:
+        """Wake the subscribers here, and unless a hint went already, others soon."""
+        self._wake_all()
+        if not is_sent and self._has_thread:
+            self._is_owed = True
+            self._ring()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closing = True
+            thread = self._thread
+        if thread is not None:
+            self._ring()
+            if thread is not threading.current_thread():
+                thread.join()
+        self._bell.close()
+        self._ear.close()
+
+    def _ring(self) -> None:
+        """Make the thread look; start it when there is none."""
+        with self._lock:
+            if not self._has_thread:
+                return
+            if self._thread is None and not self._is_closing:
+                self._thread = threading.Thread(target=self._work, name="perdure-postgres-listener", daemon=True)
+                self._thread.start()
+        try:
+            self._bell.send(b"!")
+        except (BlockingIOError, OSError):
+            # It has been rung often enough, or is gone.
+            pass
+
+    def _wake_all(self) -> None:
+        for wake in self._subscribers:
+            try:
+                wake()
+            except Exception:
+                # A subscriber whose loop is gone must not cost the others their hint; a hint may be lost.
+                continue
+
+    def _work(self) -> None:
+        failures = 0
+        while not self._is_closing:
+            connection: ThreadConnection | None = None
+            try:
+                connection = connect(self._address)
+                failures = 0
+                self._serve(connection)
+            except (psycopg.Error, NoConnectionError, TookTooLongError, OSError):
+                # Polling is the safety net; the verbs report what is wrong with the server.
+                failures += 1
+                self._wait([], min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0))
+            finally:
+                if connection is not None:
+                    shut(connection)
+
+    def _serve(self, connection: ThreadConnection) -> None:
+        """Listen and send until the store closes or the connection breaks."""
+        is_listening = False
+        while True:
+            connection.deadline = self._clock.monotonic() + self._address.timeout
+            if self._subscribers and not is_listening and not self._address.has_pooler:
+                connection.execute(f"LISTEN {quoted(self._channel)}")
+                is_listening = True
+                # What happened while nobody listened may have been missed.
+                self._wake_all()
+            pause = self._send_owed(connection)
+            if self._is_closing:
+                return
+            if self._wait([connection.fileno()], pause):
+                connection.pgconn.consume_input()
+            while (heard := connection.pgconn.notifies()) is not None:
+                if heard.extra != self._sender.encode():
+                    self._wake_all()
+
+    def _send_owed(self, connection: ThreadConnection) -> float:
+        """Send the hint that is owed, if its time has come; gives how long to wait at most."""
+        if not self._is_owed:
+            return _LOOK_EVERY
+        now = self._clock.monotonic()
+        with self._lock:
+            left = self._last_sent + GAP - now
+            if left > 0 and not self._is_closing:
+                return left
+            self._last_sent, self._is_owed = now, False
+        found = statement("hint", self._address.schema)
+        values = found.values({"channel": self._channel, "sender": self._sender})
+        psycopg.RawCursor(connection).execute(found.text, values)
+        return _LOOK_EVERY
+
+    def _wait(self, others: list[int], timeout: float) -> bool:
+        """Wait for the bell or the others; whether it was one of the others."""
+        poll = select.poll()
+        for number in [self._ear.fileno(), *others]:
+            poll.register(number, select.POLLIN)
+        ready = {number for number, _ in poll.poll(timeout * 1000)}
+        if self._ear.fileno() in ready:
+            self._ear.recv(4096)
+        return any(number in ready for number in others)
+
+
+def channel_of(schema: str) -> str:
+    """The channel of a schema; names of channels must be as short as those of tables."""
+    name = f"perdure.{schema}"
+    return name if len(name) < _LONGEST_NAME else f"perdure.{hashlib.sha256(schema.encode()).hexdigest()[:32]}"

@@ -1,0 +1,210 @@
+"""The statements of the hot path read no more than they need, at every batch size, with fresh and stale statistics."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.servers import postgres
+
+from perdure.engines.postgres.sql import statement
+
+JOBS = 30_000
+SIZES = (1, 100, 1000)
+FAR = 10**15
+
+FILL = """
+INSERT INTO jobs (
+    id, run_at, created_at, priority, attempt, state, lane, delivery, task, queue, worker, started_at, ended_at,
+    fingerprint, args
+)
+SELECT
+    gen_random_uuid(), number, number, number % 3, 1, made.state,
+    CASE WHEN number % 5 = 0 THEN 'retry' ELSE 'fresh' END, 'at_least_once', 'send', 'queue-' || number % 2,
+    CASE WHEN made.state = 'running' THEN 'worker-' || number % 3 END,
+    number, CASE WHEN made.state IN ('succeeded', 'dead') THEN number END,
+    CASE WHEN made.state = 'dead' THEN 'group' END, '{}'
+FROM (
+    SELECT
+        number,
+        (ARRAY['succeeded', 'succeeded', 'succeeded', 'ready', 'waiting', 'running', 'dead'])[1 + number % 7] AS state
+    FROM generate_series(1, $1::integer) AS number
+) AS made
+"""
+
+
+class Large:
+    """A large table, and a look at how the server goes about a statement on it."""
+
+    def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
+        self.connection = connection
+        self._schema = schema
+
+    def plan(self, name: str, **values: Any) -> str:
+        """How a statement was executed, each node with the rows that it really read; nothing is changed."""
+        found = statement(name, self._schema)
+        cursor = psycopg.RawCursor(self.connection)
+        with self.connection.transaction(force_rollback=True):
+            cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) {found.text}", found.values(values))
+            return "\n".join(line for (line,) in cursor.fetchall())
+
+    def running(self, count: int) -> str:
+        """A batch to commit."""
+        rows = self.connection.execute(
+            "SELECT id::text, attempt, worker FROM jobs WHERE state = 'running' ORDER BY id LIMIT %s", [count]
+        ).fetchall()
+        assert len(rows) == count
+        return json.dumps(
+            [
+                {
+                    "place": place,
+                    "id": job_id,
+                    "attempt": attempt,
+                    "worker": worker,
+                    "started_at": 1,
+                    "ended_at": 2,
+                    "outcome": "failed",
+                    "state": "waiting",
+                    "lane": "retry",
+                    "delay": 5,
+                    "failures": 1,
+                    "recoveries": 0,
+                    "reason": "failed",
+                }
+                for place, (job_id, attempt, worker) in enumerate(rows)
+            ]
+        )
+
+
+@pytest.fixture(scope="module", params=["stale statistics", "fresh statistics"])
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    directory: Path = tmp_path_factory.mktemp("plans")
+    postgres.make_url(directory)
+    with psycopg.connect(postgres.caller_dsn(directory), autocommit=True) as connection:
+        connection.execute("ALTER TABLE jobs SET (autovacuum_enabled = false)")
+        connection.execute("INSERT INTO workers VALUES ('worker-1', 1, 1, %s, 1, 1, 'here', '[]', '1')", [FAR])
+        # What the planner knows of in the stale case: a handful of jobs, of which one in seven is ready.
+        psycopg.RawCursor(connection).execute(FILL, [70])
+        connection.execute("ANALYZE jobs")
+        psycopg.RawCursor(connection).execute(FILL, [JOBS])
+        if request.param == "fresh statistics":
+            connection.execute("ANALYZE jobs")
+        yield Large(connection, postgres.schema_of(directory))
+
+
+def most_rows_read(plan: str) -> int:
+    """The most rows that any scan of the jobs gave or threw away, over all its rounds."""
+    most = 0.0
+    for node in re.split(r"->", plan):
+        if re.search(r"(Scan|on) .*\bjobs", node):
+            found = re.search(r"rows=([0-9.]+) loops=([0-9.]+)", node)
+            removed = re.search(r"Rows Removed by (?:Filter|Index Recheck): ([0-9]+)", node)
+            rows = float(found[1]) * float(found[2]) if found else 0.0
+            most = max(most, rows + (float(removed[1]) if removed else 0.0))
+    return int(most)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("queue", ["queue-1", "empty"])
+@pytest.mark.parametrize("cap", [None, 10**6])
+def test_fetch_reads_each_lane_in_order_up_to_its_limit(large: Large, size: int, queue: str, cap: int | None) -> None:
+    plan = large.plan(
+        "fetch",
+        worker="worker-1",
+        queue=queue,
+        fresh=size - size // 5,
+        retry=size // 5,
+        whole=size,
+        is_strict=False,
+        max_retries_running=cap,
+        now=5,
+    )
+    assert "Seq Scan on jobs" not in plan
+    assert "Sort" not in plan
+    assert "jobs_ready" in plan
+    # What the cap counts are the running retries of the queue; entries of versions that are gone are seen too.
+    assert most_rows_read(plan) <= max(3 * size + 10, 0 if cap is None else JOBS // 20)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_commit_looks_each_fence_up_by_the_jobs_id(large: Large, size: int) -> None:
+    plan = large.plan("commit", ended=large.running(size), now=5)
+    assert "Seq Scan on jobs" not in plan
+    assert "jobs_running" not in plan
+    assert "jobs_pkey" in plan
+    assert most_rows_read(plan) <= size
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_promote_reads_the_waiting_in_order(large: Large, size: int) -> None:
+    plan = large.plan("promote", limit=size, now=FAR)
+    assert "Seq Scan on jobs" not in plan
+    assert "Sort" not in plan
+    assert "jobs_waiting" in plan
+    assert most_rows_read(plan) <= 2 * size + 1
+
+
+def test_promote_with_nothing_due_reads_next_to_nothing(large: Large) -> None:
+    plan = large.plan("promote", limit=1000, now=0)
+    assert "Seq Scan on jobs" not in plan
+    assert most_rows_read(plan) <= 1
+
+
+def test_reap_skips_from_worker_to_worker(large: Large) -> None:
+    plan = large.plan("reap_jobs", limit=10)
+    assert "jobs_running" in plan
+    assert most_rows_read(plan) <= JOBS // 20, "only the jobs of one worker at a time are looked at"
+    with large.connection.transaction(force_rollback=True):
+        large.connection.execute(
+            "INSERT INTO workers SELECT 'worker-' || n, 1, 1, %s, 1, 1, 'h', '[]', '1' FROM generate_series(0, 2, 2) n",
+            [FAR],
+        )
+        assert most_rows_read(large.plan("reap_jobs", limit=10)) <= 3, "all are living"
+
+
+def test_a_peek_at_several_queues_reads_one_job_of_each(large: Large) -> None:
+    plan = large.plan("fetch_lease", worker="worker-1", queues=["queue-1", "empty", "queue-0"], now=5)
+    assert "Seq Scan on jobs" not in plan
+    assert most_rows_read(plan) <= 3
+
+
+def test_a_beat_reads_the_workers_own_jobs(large: Large) -> None:
+    plan = large.plan("beat", worker="worker-1", lease=5, now=5)
+    assert "jobs_running" in plan
+
+
+def test_what_is_to_be_cancelled_is_found_without_looking_at_what_runs(large: Large) -> None:
+    assert "jobs_cancelling" in large.plan("cancelling", worker="worker-1")
+
+
+def test_prune_reads_the_oldest_that_ended(large: Large) -> None:
+    plan = large.plan("prune", age=0, limit=100, now=FAR)
+    assert "jobs_ended" in plan
+    assert "Seq Scan on jobs" not in plan
+    assert most_rows_read(plan) <= 200
+
+
+NOTHING = dict.fromkeys(["ids", "state", "task", "queue", "reason", "group", "before", "after", "error"])
+
+
+def test_a_page_of_the_dead_is_found_among_the_dead(large: Large) -> None:
+    plan = large.plan("list", **{**NOTHING, "state": "dead"}, below=None, limit=50)
+    assert "Seq Scan on jobs" not in plan
+    assert most_rows_read(plan) <= 500
+
+
+def test_a_page_of_all_jobs_is_read_by_id(large: Large) -> None:
+    plan = large.plan("list", **NOTHING, below=None, limit=50)
+    assert "jobs_pkey" in plan
+    assert most_rows_read(plan) <= 50
+
+
+def test_the_next_dead_to_replay_are_found_among_the_dead(large: Large) -> None:
+    plan = large.plan("replay_next", **NOTHING, above=None, limit=100)
+    assert "Seq Scan on jobs" not in plan
+    assert most_rows_read(plan) <= 1000
