@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.conformance.scene import Scene
+from tests.servers import redis
 
 from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
@@ -32,6 +33,7 @@ ENGINES = (
         connect=lambda directory: closing(sqlite3.connect(directory / "store.db")),
     ),
     Engine(name="sqlite-memory", make_url=lambda directory: "sqlite://"),
+    Engine(name="redis", make_url=redis.make_url),
 )
 
 

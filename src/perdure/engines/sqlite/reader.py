@@ -11,8 +11,8 @@ import sqlite3
 import threading
 
 from perdure.clock import Clock, to_microseconds
+from perdure.engines.door import Door
 from perdure.engines.sqlite.connection import connect_reader, roll_back
-from perdure.engines.sqlite.door import Door
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.request import AnyRequest, deliver
 

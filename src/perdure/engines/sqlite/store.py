@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
+from perdure.engines.door import Door
 from perdure.engines.sqlite import commit, enqueue, fetch, jobs, reads, replay, workers
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
-from perdure.engines.sqlite.door import Door
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.reader import Readers
 from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from perdure.clock import Clock, to_microseconds
+from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin, roll_back
-from perdure.engines.sqlite.door import Door
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, deliver, own_error
 

@@ -24,7 +24,7 @@ class Door:
         # Looked at before the lock is touched: a forked child may have inherited it in the locked state.
         if os.getpid() != self._pid:
             raise EngineError(
-                "This store was opened by the parent process, and SQLite connections must not cross a fork.",
+                "This store was opened by the parent process, and connections must not cross a fork.",
                 "Open the store again in the child process.",
             )
         with self._lock:
