@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from tests.chaos.checker import Verdict, check
 from tests.chaos.crew import Crew, until
 
+from perdure import Attempt
+
 _SAMPLE = 300
 
 
@@ -65,7 +67,7 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     assert crew.stop(*workers) == [0] * len(workers), "a worker did not stop gently"
     jobs = crew.jobs()
     sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
-    histories = {job.id: crew.client.history(job.id) for job in sample}
+    histories: dict[str, list[Attempt]] = {job.id: crew.client.history(job.id) for job in sample}
     return Report(verdict=check(crew.events(), jobs, histories), kills=kills, wall=wall)
 
 

@@ -68,8 +68,8 @@ def check(
     """Compare; `jobs` is everything in the store after draining, `histories` a sample of them."""
     invoked = {event.key: event for event in of_kind(events, "enq_invoke")}
     accepted = {event.job: event for event in of_kind(events, "enq_ok")}
-    stored = {job.id: job for job in jobs}
-    key_of = {job.id: _key(job) for job in jobs}
+    stored: dict[str, Job] = {job.id: job for job in jobs}
+    key_of: dict[str, str] = {job.id: _key(job) for job in jobs}
     asked = {job_id: invoked[key] for job_id, key in key_of.items() if key in invoked}
     starts = _by_job(of_kind(events, "start"))
     ends = _by_job(of_kind(events, "end"))
@@ -85,7 +85,7 @@ def check(
         cut_short=sum(map(len, starts.values())) - sum(map(len, ends.values())),
         overlaps=sum(_overlaps(each, ends.get(job_id, [])) for job_id, each in starts.items()),
         lost=[job_id for job_id in accepted if job_id not in stored or stored[job_id].state not in ENDED],
-        unexpected=[job_id for job_id in {**stored, **starts} if job_id not in asked and job_id not in accepted],
+        unexpected=sorted((stored.keys() | starts.keys()) - asked.keys() - accepted.keys()),
         doubled=[key for key, count in Counter(key_of.values()).items() if count > 1],
         torn_batches=_torn_batches(invoked.values(), set(key_of.values())),
         at_most_once_again=[

@@ -80,7 +80,7 @@ class Crew:
 
     def hoarder(self, *, slots: int, **settings: object) -> subprocess.Popen[bytes]:
         """Start a worker that holds more jobs than it has slots for: at least five, at most eight, in its buffer."""
-        worker = self.worker(concurrency=slots, prefetch="1h", max_prefetch=8, **settings)
+        worker = self.worker("tests.chaos.work", concurrency=slots, prefetch="1h", max_prefetch=8, **settings)
         # How much a worker holds in advance follows from what it has done: let it do something.
         for _ in range(40):
             self.enqueue("on_loop")
@@ -158,7 +158,8 @@ class Crew:
 
     def jobs(self) -> list[Job]:
         """Every job in the store."""
-        found, cursor = [], None
+        found: list[Job] = []
+        cursor: str | None = None
         while True:
             page = self.client.list(limit=1000, cursor=cursor)
             found += page

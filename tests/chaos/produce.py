@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from tests.chaos.work import KINDS, app, ledger
 
 from perdure import Bound
+from perdure.model.state import Delivery
 
 LARGEST_BATCH = 40
 _BEHAVIOURS = {"returns": 0.7, "fails once": 0.2, "fails always": 0.1}
@@ -43,9 +44,9 @@ def _enqueue(names: list[str], batch: str, rng: random.Random, seconds: float) -
 def _bind(names: list[str], batch: str, rng: random.Random, seconds: float) -> Iterator[Bound]:
     for name in names:
         limit = rng.randint(2, 6)
-        delivery = "at_most_once" if rng.random() < 0.05 else "at_least_once"
-        behaviour = rng.choices(list(_BEHAVIOURS), _BEHAVIOURS.values())[0]
-        task = KINDS[rng.choices(list(_KINDS), _KINDS.values())[0]]
+        delivery: Delivery = "at_most_once" if rng.random() < 0.05 else "at_least_once"
+        behaviour = rng.choices(list(_BEHAVIOURS), list(_BEHAVIOURS.values()))[0]
+        task = KINDS[rng.choices(list(_KINDS), list(_KINDS.values()))[0]]
         ledger.write("enq_invoke", key=name, batch=batch, limit=limit, delivery=delivery)
         prepared = task.options(max_attempts=limit, delivery=delivery)
         yield prepared.bind(name, behaviour, round(rng.uniform(0.1, 2.0) * seconds, 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from tests.chaos.campaign import Campaign, run
@@ -18,7 +19,7 @@ PROFILES = {
 @pytest.mark.crash
 @pytest.mark.timeout(1500)
 def test_every_job_ends_once_though_workers_are_killed_all_the_time(
-    crew: Crew, record_property: pytest.RecordProperty
+    crew: Crew, record_property: Callable[[str, object], None]
 ) -> None:
     campaign = PROFILES[os.environ.get("PERDURE_CHAOS", "short")]
     report = run(campaign, crew)

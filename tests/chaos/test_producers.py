@@ -4,6 +4,7 @@ is missing."""
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 from tests.chaos.checker import check
@@ -22,7 +23,7 @@ def test_what_was_answered_exists_once_and_batches_are_whole_though_producers_ar
         pair = [crew.produce(f"{mode}-{turn}-{number}", 0, mode, seed=turn) for number in range(2)]
         for process in pair:
             wanted = rng.randint(1, 120)
-            until(lambda wanted=wanted, pid=process.pid: len(crew.seen("enq_ok", pid=pid)) >= wanted, "it enqueues")
+            until(partial(_has_enqueued, crew, process.pid, wanted), "it enqueues")
             crew.kill(process)
     until(crew.is_drained, "every job has ended", within=120)
     crew.stop(*workers)
@@ -30,3 +31,7 @@ def test_what_was_answered_exists_once_and_batches_are_whole_though_producers_ar
     assert verdict.problems() == {}
     assert verdict.accepted >= KILLS
     assert verdict.invoked > verdict.accepted, "no kill came between an enqueue and its answer"
+
+
+def _has_enqueued(crew: Crew, pid: int, wanted: int) -> bool:
+    return len(crew.seen("enq_ok", pid=pid)) >= wanted

@@ -52,6 +52,15 @@ def test_a_cancelled_job_that_never_ran_is_fresh_again(scene: Scene) -> None:
     assert (job.state, job.lane, job.reason) == ("ready", "fresh", None)
 
 
+def test_a_cancelled_retry_that_is_put_back_waits_for_nothing(scene: Scene) -> None:
+    job = scene.running()
+    scene.end(job, failure(job, delay=timedelta(hours=1)))
+    scene.store.cancel([job.id], "cancelled").wait()
+    scene.store.retry([job.id]).wait()
+    kept = scene.get(job.id)
+    assert (kept.state, kept.lane, kept.delay, kept.failures) == ("ready", "retry", None, 0)
+
+
 def test_a_retried_job_runs_in_its_next_attempt(scene: Scene) -> None:
     worker = scene.worker()
     job_id = scene.dead(worker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
 import threading
@@ -79,6 +80,7 @@ def test_a_forked_child_is_refused(scene: Scene, store: SqliteStore) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(20)  # a child that waits for its parent's threads waits for ever
         try:
             scene.enqueue()
         except EngineError as error:

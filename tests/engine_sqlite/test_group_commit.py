@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import threading
 
 import pytest
 from tests.conformance.scene import SECOND, Scene, ended, success
+from tests.engine_sqlite.conftest import Open
 
+from perdure.clock import VirtualClock
+from perdure.engines.sqlite import writer
+from perdure.engines.sqlite.connection import begin
+from perdure.engines.sqlite.enqueue import Enqueue
+from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import EngineError, LeaseLost
 from perdure.model.job import JobId, WorkerId
@@ -23,7 +30,7 @@ async def at_once(outsider: sqlite3.Connection, *replies: object) -> list[object
         return await reply  # type: ignore[misc]
 
     tasks = [asyncio.ensure_future(ask(reply)) for reply in replies]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
     assert not any(task.done() for task in tasks)
     outsider.execute("COMMIT")
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -64,22 +71,36 @@ async def test_a_fault_stays_with_its_request(scene: Scene, store: SqliteStore, 
     assert await store.count(JobFilter()) == 4
 
 
-async def test_those_who_gave_up_waiting_are_passed_over(
-    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+def asked(scene: Scene, count: int) -> tuple[list[Request[list[JobId]]], list[asyncio.Future[list[JobId]]]]:
+    """Requests as they reach a transactor, and what their waiters hold."""
+    requests = [Request(Enqueue([scene.new_job()]), None, None) for _ in range(count)]
+    return requests, [request.expect_on_loop() for request in requests]
+
+
+async def test_those_who_give_up_while_the_lock_is_waited_for_are_passed_over(
+    open_file: Open, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outsider.execute("BEGIN IMMEDIATE")
+    store = open_file(is_inline=True)
+    requests, futures = asked(Scene(store, clock), 10)
 
-    async def enqueue() -> object:
-        return await store.enqueue([scene.new_job()])
+    def begin_late(connection: sqlite3.Connection, rng: random.Random) -> None:
+        for future in futures[1:6]:
+            future.cancel()
+        begin(connection, rng)
 
-    tasks = [asyncio.ensure_future(enqueue()) for _ in range(10)]
-    await asyncio.sleep(0.05)
-    for task in tasks[1:6]:
-        task.cancel()
-    outsider.execute("COMMIT")
-    answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [False] + [True] * 5 + [False] * 4
-    assert await store.count(JobFilter()) == 5
+    monkeypatch.setattr(writer, "begin", begin_late)
+    store.transactor.run(requests)
+    await asyncio.gather(futures[0], *futures[6:])
+    assert store.count(JobFilter()).wait() == 5
+
+
+async def test_one_who_gives_up_just_before_the_answer_harms_nobody(open_file: Open, clock: VirtualClock) -> None:
+    store = open_file(is_inline=True)
+    requests, futures = asked(Scene(store, clock), 10)
+    store.transactor.run(requests)
+    futures[0].cancel()
+    async with asyncio.timeout(10):
+        assert len(await asyncio.gather(*futures[1:])) == 9
 
 
 async def test_closing_finishes_what_was_asked(scene: Scene, store: SqliteStore, outsider: sqlite3.Connection) -> None:
@@ -128,3 +149,20 @@ def test_batches_of_every_size_are_done_whole(scene: Scene, count: int) -> None:
     assert [job.id for job in claimed] == [job.id for job in jobs]
     assert scene.store.commit([ended(job, success(job)) for job in claimed]).wait() == [True] * count
     assert scene.store.count(JobFilter(state="succeeded")).wait() == count
+
+
+async def test_the_answers_of_a_batch_reach_a_loop_in_one_call(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    calls: list[object] = []
+    call_soon_threadsafe = loop.call_soon_threadsafe
+
+    def counted(callback: object, *args: object, **kwargs: object) -> object:
+        calls.append(callback)
+        return call_soon_threadsafe(callback, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+    before = store.transactor.commits
+    await at_once(outsider, *(store.enqueue([scene.new_job()]) for _ in range(200)))
+    assert len(calls) == store.transactor.commits - before

@@ -17,15 +17,15 @@ from perdure.engines.sqlite.schema import migrate
 from perdure.engines.sqlite.sql import statement
 from perdure.store.reads import JobFilter
 
-READY = "SEARCH perdure_jobs USING INDEX perdure_jobs_ready (queue=? AND lane=?)"
+READY = "SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_ready (queue=? AND lane=?)"
 RUNNING = "SEARCH perdure_jobs USING INDEX perdure_jobs_running (worker=?)"
-WAITING = "SEARCH perdure_jobs USING INDEX perdure_jobs_waiting"
+WAITING = "SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_waiting"
 BY_ROWID = "SEARCH perdure_jobs USING INTEGER PRIMARY KEY (rowid=?)"
 BY_ID = "SEARCH perdure_jobs USING INDEX sqlite_autoindex_perdure_jobs_1 (id=?)"
 
 WANTED = {
     "fetch_candidates": [READY, "SEARCH perdure_jobs USING INDEX perdure_jobs_retrying (queue=?)"],
-    "fetch_peek": ["SEARCH perdure_jobs USING INDEX perdure_jobs_ready (queue=?)"],
+    "fetch_peek": ["SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_ready (queue=?)"],
     "fetch_lease": ["SEARCH perdure_workers USING PRIMARY KEY (id=?)"],
     "fetch": [BY_ROWID],
     "fetch_claimed": [BY_ROWID],
@@ -40,7 +40,7 @@ WANTED = {
     "beat_held": [RUNNING],
     "cancelling": ["SEARCH perdure_jobs USING INDEX perdure_jobs_cancelling (worker=?)"],
     "cancel": [BY_ID],
-    "prune": ["SEARCH perdure_jobs USING INDEX perdure_jobs_ended (ended_at<?)", BY_ROWID],
+    "prune": ["SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_ended (ended_at<?)", BY_ROWID],
     "prune_attempts": ["SEARCH perdure_attempts USING PRIMARY KEY (job_id=?)"],
     "enqueue_standing": ["USING INDEX perdure_jobs_unique (task=? AND unique_key=?)"],
     "get": [BY_ID],
@@ -149,4 +149,10 @@ def test_the_statement_uses_its_indexes_and_reads_nothing_else(connection: sqlit
 
 def test_a_watcher_looks_at_indexes_only(connection: sqlite3.Connection) -> None:
     steps = [step for step in plan(connection, statement("hints")) if "perdure_jobs" in step]
-    assert all("USING INDEX perdure_jobs_" in step for step in steps), steps
+    assert all("INDEX perdure_jobs_" in step for step in steps), steps
+
+
+def test_counting_the_jobs_of_queues_reads_indexes_where_there_may_be_many(connection: sqlite3.Connection) -> None:
+    steps = plan(connection, statement("queues"))
+    for many in ("waiting", "ready", "ended"):
+        assert f"SCAN perdure_jobs USING COVERING INDEX perdure_jobs_{many}" in steps, steps

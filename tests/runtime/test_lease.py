@@ -11,9 +11,9 @@ from tests.chaos.crew import Crew, until
     ("task", "lease", "seconds"),
     [
         # Twice the lease: only a keeper that does not need the event loop can renew it meanwhile.
-        ("block_loop", 3.0, 6.0),
+        ("block_loop", 4.0, 8.0),
         # Longer than a third of the lease, so that a beat comes late, but not so late that the lease is over.
-        ("hold_interpreter", 9.0, 4.5),
+        ("hold_interpreter", 12.0, 5.0),
     ],
 )
 def test_a_worker_whose_handler_blocks_it_keeps_its_lease(crew: Crew, task: str, lease: float, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """The child process that runs attempts one at a time: the far end of children.py.
 
-Started with the number of a socket as its argument, it reads calls from it, runs each and answers with its ending.
+Started with the number of a socket as its argument, it reads calls from it. For each it finds the handler, says that it
+is ready, waits for the worker's word, runs it and answers with its ending.
 It ignores SIGINT and SIGTERM, because its worker decides when it stops; it dies at once when its worker does.
 """
 
@@ -29,6 +30,8 @@ from perdure.runtime.context import describe, running
 from perdure.runtime.handler import Handler
 
 HEADER = struct.Struct("!I")
+SIGN = HEADER.pack(0)
+"""A frame with nothing in it: from the child "I am ready", from the worker "begin"."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +80,13 @@ def _serve(channel: socket.socket) -> None:
     functions = _Functions(hello.main)
     while True:
         call = msgspec.json.decode(_receive(channel), type=Call)
-        answer = msgspec.json.encode(Answer(ending=_run(call, functions, hello.worker)))
+        found = _find(call, functions)
+        channel.sendall(SIGN)
+        _receive(channel)
+        if os.getppid() != hello.worker:
+            raise EOFError  # the word outlived its sender in the socket
+        ending = _run(call, found) if callable(found) else found
+        answer = msgspec.json.encode(Answer(ending=ending))
         channel.sendall(HEADER.pack(len(answer)) + answer)
 
 
@@ -103,16 +112,17 @@ class _Functions:
         return function
 
 
-def _run(call: Call, functions: _Functions, worker: int) -> Ending:
+def _find(call: Call, functions: _Functions) -> Callable[..., Any] | Raised:
+    """The handler, or how an attempt ends that has none."""
     try:
-        function = functions.find(call.module, call.name)
+        return functions.find(call.module, call.name)
     except BaseException as error:
         failure = capture(error)
         message = clean(f"the child process could not import {call.module}:{call.name}: {failure}", 1000)
         return Raised(error=Failure(type="ImportError", message=message, trace=failure.trace))
-    if os.getppid() != worker:
-        # A call outlives its sender in the socket: by now the job may have been recovered, or have ended.
-        raise EOFError
+
+
+def _run(call: Call, function: Callable[..., Any]) -> Ending:
     limits = {"max_payload": call.max_payload, "max_result": call.max_result}
     handler = Handler.of(call.job.task, function, is_process=True, **limits)
     started_at = call.job.started_at or call.job.run_at

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -65,14 +65,12 @@ class Executor:
         loop = asyncio.get_running_loop()
         while True:
             holding = await buffer.get()
-            # [INV-7] No attempt starts under a lease in doubt: either the next beat renews it, or it is lost.
-            while not may_start() and not holding.is_broken_off():
-                await asyncio.sleep(_DOUBT)
+            await _until_sure(holding, may_start)
             if holding.interrupt == "lease":
                 continue
             self.busy += 1
             try:
-                finished = await self.run(holding)
+                finished = await self.run(holding, may_start)
             finally:
                 self.busy -= 1
                 self.finished += 1
@@ -83,14 +81,14 @@ class Executor:
                 await asyncio.sleep(0)
                 self._turn_began = loop.time()
 
-    async def run(self, holding: Holding) -> Finished | None:
+    async def run(self, holding: Holding, may_start: Callable[[], bool] = lambda: True) -> Finished | None:
         """Run one attempt to its end; None when its lease was lost, so that nobody waits for the outcome."""
         job = holding.job
         policy = self._registry.policy(job)
         started_at = self._clock.now()
         holding.runner = asyncio.current_task()
         try:
-            ending = await self._attempt(holding, policy, started_at)
+            ending = await self._attempt(holding, policy, started_at, lambda: _until_sure(holding, may_start))
         finally:
             holding.runner = None
         if holding.interrupt == "lease":
@@ -104,7 +102,9 @@ class Executor:
         self._threads.close()
         self._children.close()
 
-    async def _attempt(self, holding: Holding, policy: Policy, now: datetime) -> Ending:
+    async def _attempt(
+        self, holding: Holding, policy: Policy, now: datetime, until_sure: Callable[[], Awaitable[None]]
+    ) -> Ending:
         """Enter the handler in the way its kind asks for, and say how that ended."""
         job = holding.job
         if holding.is_broken_off():
@@ -123,9 +123,9 @@ class Executor:
         try:
             if self._isolates and handler.reference is not None:
                 if handler.kind == "process":
-                    return await self._children.run(job, handler, policy.limit, policy.timeout)
+                    return await self._children.run(job, handler, policy.limit, policy.timeout, until_sure)
                 if job.reason == "lost":
-                    return await self._run_suspect(job, handler, policy)
+                    return await self._run_suspect(job, handler, policy, until_sure)
             if handler.is_async:
                 return await self._await(handler, job, positional, named, policy.timeout)
             return await self._thread(handler, job, positional, named, policy.timeout)
@@ -143,13 +143,15 @@ class Executor:
         finally:
             running.reset(token)
 
-    async def _run_suspect(self, job: Job, handler: Handler, policy: Policy) -> Ending:
+    async def _run_suspect(
+        self, job: Job, handler: Handler, policy: Policy, until_sure: Callable[[], Awaitable[None]]
+    ) -> Ending:
         """Run a job whose last attempt was lost with its worker alone in a child: if it kills, it kills nobody else.
 
         [INV-8] A job that kills its worker takes no other job with it a second time.
         """
         async with self._suspects:
-            return await self._children.run(job, handler, policy.limit, policy.timeout)
+            return await self._children.run(job, handler, policy.limit, policy.timeout, until_sure)
 
     async def _await(
         self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None
@@ -179,6 +181,12 @@ class Executor:
             self._threads.abandon(call)
             raise
         return handler.returned(value) if error is None else handler.raised(error, job)
+
+
+async def _until_sure(holding: Holding, may_start: Callable[[], bool]) -> None:
+    """[INV-7] No attempt starts under a lease in doubt: either the next beat renews it, or it is lost."""
+    while not may_start() and not holding.is_broken_off():
+        await asyncio.sleep(_DOUBT)
 
 
 def _interrupted(holding: Holding, *, has_started: bool) -> Ending:

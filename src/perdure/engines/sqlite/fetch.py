@@ -43,8 +43,7 @@ def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Seq
     for want in wants:
         if (room := limit - len(chosen)) <= 0:
             break
-        # A queue named twice gives each job once.
-        chosen += [rowid for rowid in _choose(connection, want, room) if rowid not in chosen]
+        chosen += _choose(connection, want, room)
     if not chosen:
         return []
     values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}

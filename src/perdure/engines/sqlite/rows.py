@@ -79,6 +79,7 @@ def from_new_job(job: NewJob, now: int) -> Row:
 
 def from_json_text(text: bytes) -> str | bytes:
     """Opaque JSON text as it is stored: as text, which SQLite can put into its own JSON, or as it is."""
+    # SQLite leaves open what its functions make of a NUL inside a text.
     if b"\0" not in text:
         try:
             return text.decode()

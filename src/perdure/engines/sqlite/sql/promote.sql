@@ -12,6 +12,6 @@ WHERE rowid IN (
         state = 'waiting'
 -- [INV-16] Nothing becomes ready before its run_at, by the store's clock.
         AND run_at <= :now
-    ORDER BY run_at, rowid
+    ORDER BY run_at
     LIMIT :limit
 )
