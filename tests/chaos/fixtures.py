@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.crew import Crew, Engine
+from tests.servers.redis import RedisServer
+from tests.servers.redis_books import audit
 
 
 def _sqlite(directory: Path) -> Iterator[Engine]:
@@ -34,7 +36,19 @@ def _sqlite(directory: Path) -> Iterator[Engine]:
     yield Engine(url=f"sqlite:///{path}", find_damage=find_damage, is_free=is_free)
 
 
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite}
+def _redis(directory: Path) -> Iterator[Engine]:
+    with closing(RedisServer(appendonly="yes", appendfsync="always")) as server:
+
+        def find_damage() -> list[str]:
+            # What a restart reads back is what is on disk.
+            server.restart()
+            with server.client() as client:
+                return audit(client, "{perdure}")
+
+        yield Engine(url=server.url, find_damage=find_damage, is_free=lambda: True)
+
+
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite, "redis": _redis}
 
 
 @pytest.fixture(params=list(ENGINES))

@@ -24,6 +24,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     make_url: Callable[[Path], str]
     connect: Callable[[Path], AbstractContextManager[Any]] | None = None
+    find_damage: Callable[[Path], list[str]] = lambda directory: []
+    """What is wrong with what the engine keeps, looked at from outside; empty when all is well."""
 
 
 ENGINES = (
@@ -33,7 +35,7 @@ ENGINES = (
         connect=lambda directory: closing(sqlite3.connect(directory / "store.db")),
     ),
     Engine(name="sqlite-memory", make_url=lambda directory: "sqlite://"),
-    Engine(name="redis", make_url=redis.make_url),
+    Engine(name="redis", make_url=redis.make_url, find_damage=redis.find_damage),
 )
 
 
@@ -79,10 +81,11 @@ def connection(engine: Engine, store: Store, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def store(url: str, clock: VirtualClock) -> Iterator[Store]:
+def store(engine: Engine, url: str, clock: VirtualClock, tmp_path: Path) -> Iterator[Store]:
     opened = open_store(url, clock=clock)
     yield opened
     opened.close()
+    assert engine.find_damage(tmp_path) == []
 
 
 @pytest.fixture

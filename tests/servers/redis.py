@@ -22,6 +22,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import redis
+from tests.servers.redis_books import audit
+
+from perdure.engines.redis.address import read_address
 
 VARIABLE = "PERDURE_TEST_REDIS_URL"
 BINARY = "PERDURE_TEST_REDIS_BINARY"
@@ -127,6 +130,12 @@ def make_url(directory: Path, server: str | None = None, **options: str) -> str:
     return with_options(server or shared_server(), prefix=prefix_of(directory), **options)
 
 
+def find_damage(directory: Path) -> list[str]:
+    """What is wrong with the keys of the test that owns the directory."""
+    with client_of(shared_server()) as client:
+        return audit(client, "{" + prefix_of(directory) + "}")
+
+
 def prefix_of(directory: Path) -> str:
     """The prefix of the test that owns the directory."""
     return f"test-{hashlib.sha256(str(directory).encode()).hexdigest()[:20]}"
@@ -135,3 +144,9 @@ def prefix_of(directory: Path) -> str:
 def with_options(url: str, **options: str) -> str:
     place, _, query = url.partition("?")
     return f"{place}?{urlencode({**dict(parse_qsl(query)), **options})}"
+
+
+def client_of(url: str) -> redis.Redis:
+    """A client of the server of a store's URL."""
+    address = read_address(url.partition("://")[2], is_tls=url.startswith("rediss:"))
+    return redis.Redis(**address.driver)
