@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from tests.chaos.crew import Crew, Engine
 from tests.servers import postgres
+from tests.servers.redis import RedisServer
+from tests.servers.redis_books import audit
 
 
 def _sqlite(directory: Path) -> Iterator[Engine]:
@@ -42,7 +44,23 @@ def _postgres(directory: Path) -> Iterator[Engine]:
     yield Engine(url=postgres.make_url(directory), find_damage=list, is_free=lambda: True)
 
 
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"sqlite": _sqlite, "postgres": _postgres}
+def _redis(directory: Path) -> Iterator[Engine]:
+    with closing(RedisServer(appendonly="yes", appendfsync="always")) as server:
+
+        def find_damage() -> list[str]:
+            # What a restart reads back is what is on disk.
+            server.restart()
+            with server.client() as client:
+                return audit(client, "{perdure}")
+
+        yield Engine(url=server.url, find_damage=find_damage, is_free=lambda: True)
+
+
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
+    "sqlite": _sqlite,
+    "postgres": _postgres,
+    "redis": _redis,
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.conformance.scene import Scene
-from tests.servers import postgres
+from tests.servers import postgres, redis
 
 from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
@@ -24,6 +24,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     make_url: Callable[[Path], str]
     connect: Callable[[Path], AbstractContextManager[Any]] | None = None
+    find_damage: Callable[[Path], list[str]] = lambda directory: []
+    """What is wrong with what the engine keeps, looked at from outside; empty when all is well."""
 
 
 ENGINES = (
@@ -34,6 +36,7 @@ ENGINES = (
     ),
     Engine(name="sqlite-memory", make_url=lambda directory: "sqlite://"),
     Engine(name="postgres", make_url=postgres.make_url, connect=lambda directory: closing(postgres.connect(directory))),
+    Engine(name="redis", make_url=redis.make_url, find_damage=redis.find_damage),
 )
 
 
@@ -79,10 +82,11 @@ def connection(engine: Engine, store: Store, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def store(url: str, clock: VirtualClock) -> Iterator[Store]:
+def store(engine: Engine, url: str, clock: VirtualClock, tmp_path: Path) -> Iterator[Store]:
     opened = open_store(url, clock=clock)
     yield opened
     opened.close()
+    assert engine.find_damage(tmp_path) == []
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.conformance.scene import Scene
 
 from perdure.clock import VirtualClock
 from perdure.engines.opener import OPENERS, open_store
-from perdure.errors import BadSetting, PerdureError, SchemaTooOld, Unsupported
+from perdure.errors import BadSetting, PerdureError, SchemaTooOld
 from perdure.store.reads import JobFilter
 
 
@@ -49,12 +49,6 @@ def test_a_url_that_is_nearly_right_is_refused_with_examples_or_opens_memory(url
 def test_an_unknown_scheme_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadSetting, match=r"mysql://.*sqlite://"):
         open_store("mysql://root@there/db", clock=VirtualClock())
-
-
-@pytest.mark.parametrize("scheme", ["redis", "rediss", "valkey"])
-def test_an_engine_that_is_not_here_yet_says_so(scheme: str) -> None:
-    with pytest.raises(Unsupported):
-        open_store(f"{scheme}://there/db", clock=VirtualClock())
 
 
 @pytest.mark.parametrize("scheme", [*OPENERS, "mysql", "no-scheme"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,7 +18,7 @@ Opener = Callable[[str, Clock, bool | None, bool], Store]
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
 _EXAMPLES = (
     "Examples: sqlite:///perdure.db (in the working directory), sqlite:////var/lib/app/perdure.db (an absolute path),"
-    " sqlite:// (in memory), postgresql://user:secret@db.example/app."
+    " sqlite:// (in memory), postgresql://user:secret@db.example/app, redis://redis.example:6379/0."
 )
 
 
@@ -102,8 +103,17 @@ def _require_psycopg() -> None:
         ) from error
 
 
-def _not_here(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool) -> Store:
-    raise Unsupported("This version of Perdure has no engine for that kind of URL yet.", _EXAMPLES)
+def _open_redis(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool, *, is_tls: bool) -> Store:
+    # Keys need no migration before they are used, so there is nothing to ask about.
+    try:
+        import redis  # noqa: F401 - the driver is loaded by those who use it
+    except ImportError as error:
+        raise Unsupported(
+            "The store's URL names Redis, and its driver is not installed.", "Run: pip install perdure[redis]"
+        ) from error
+    from perdure.engines.redis.store import open_redis
+
+    return open_redis(rest, clock, is_tls=is_tls, is_inline=is_inline)
 
 
 OPENERS: Mapping[str, Opener] = MappingProxyType(
@@ -111,9 +121,9 @@ OPENERS: Mapping[str, Opener] = MappingProxyType(
         "sqlite": _open_sqlite,
         "postgres": _open_postgres,
         "postgresql": _open_postgres,
-        "redis": _not_here,
-        "rediss": _not_here,
-        "valkey": _not_here,
+        "redis": functools.partial(_open_redis, is_tls=False),
+        "rediss": functools.partial(_open_redis, is_tls=True),
+        "valkey": functools.partial(_open_redis, is_tls=False),
     }
 )
 

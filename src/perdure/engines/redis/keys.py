@@ -1,0 +1,127 @@
+"""Every key of a store: its type, what it holds, and which scripts write it.
+
+All keys begin with the store's prefix in braces and a colon, `{perdure}:` unless the URL says otherwise. The braces are
+a hash tag: in a Cluster all keys of a store are in one slot, so that any script may touch any of them. Scripts declare
+the prefix alone and derive the keys from it. No key has a time to live, and none is left behind: when every job is
+pruned and no worker or switch is left, only `schema` is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One key, or one kind of key: `<name>` in its name stands for that thing's name."""
+
+    name: str
+    type: Literal["string", "hash", "list", "set", "zset"]
+    holds: str
+    score: str = ""
+    """What a sorted set is ordered by before the bytes of its members."""
+    writers: tuple[str, ...]
+    """The scripts that write it."""
+
+
+_MOVERS = ("enqueue", "fetch", "commit", "promote", "cancel", "retry", "replay", "discard", "prune")
+
+KEYS = (
+    Key(
+        name="job:<id>",
+        type="hash",
+        holds="a job: its fields by name, those absent that have their usual value",
+        writers=_MOVERS,
+    ),
+    Key(
+        name="attempts:<id>",
+        type="list",
+        holds="`token|delay|record` of each attempt of a job that did not succeed, oldest first",
+        writers=("commit", "prune"),
+    ),
+    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=("enqueue", "prune")),
+    Key(
+        name="ready:<lane>:<queue>",
+        type="zset",
+        holds="`run_at:id` of each ready job, run_at in eighteen digits",
+        score="the priority, negated",
+        writers=("enqueue", "fetch", "commit", "promote", "cancel", "retry", "replay"),
+    ),
+    Key(
+        name="waiting",
+        type="zset",
+        holds="`run_at:id` of each waiting job, run_at in eighteen digits",
+        score="0",
+        writers=("enqueue", "commit", "promote", "cancel", "retry", "replay"),
+    ),
+    Key(
+        name="running:<worker>",
+        type="hash",
+        holds="id and attempt of each job that the worker is running",
+        writers=("fetch", "commit"),
+    ),
+    Key(
+        name="cancelling:<worker>",
+        type="set",
+        holds="the ids of running jobs that are to be cancelled",
+        writers=("cancel", "commit"),
+    ),
+    Key(
+        name="ended",
+        type="zset",
+        holds="the id of each succeeded or cancelled job",
+        score="ended_at",
+        writers=("commit", "cancel", "discard", "retry", "replay", "prune"),
+    ),
+    Key(
+        name="dead",
+        type="zset",
+        holds="the id of each dead job",
+        score="0",
+        writers=("commit", "retry", "replay", "discard"),
+    ),
+    Key(
+        name="cancelled",
+        type="zset",
+        holds="the id of each cancelled job",
+        score="0",
+        writers=("commit", "cancel", "discard", "retry", "replay", "prune"),
+    ),
+    Key(
+        name="unique",
+        type="hash",
+        holds="`length of task:task:unique key` and the id of the live job that holds it",
+        writers=("enqueue", "commit", "cancel", "retry", "replay"),
+    ),
+    Key(name="counts", type="hash", holds="`state:lane:queue` and how many jobs there are", writers=_MOVERS),
+    Key(
+        name="paused",
+        type="hash",
+        holds="each paused queue and `paused_at|=reason`",
+        writers=("pause", "resume"),
+    ),
+    Key(
+        name="workers",
+        type="zset",
+        holds="the id of each living worker",
+        score="the end of its lease",
+        writers=("register", "beat", "reap", "deregister"),
+    ),
+    Key(
+        name="worker:<worker>",
+        type="hash",
+        holds="what the worker said of itself, and its last beat",
+        writers=("register", "beat", "reap", "deregister"),
+    ),
+    Key(
+        name="vanished",
+        type="set",
+        holds="the id of each worker that was struck off while it held jobs",
+        writers=("reap", "deregister", "register", "commit"),
+    ),
+    Key(name="schema", type="string", holds="the version of this layout", writers=("schema",)),
+)
+
+CHANNEL = "hints"
+"""The pub/sub channel of hints; a message is the sender's own name. `hints:<sender>` ends its listener."""

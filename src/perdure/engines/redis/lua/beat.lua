@@ -1,0 +1,18 @@
+-- beat: renews a worker's lease, unless it has run out.
+-- KEYS: the store's prefix.
+-- ARGV: now, sender, worker, lease (microseconds).
+-- Returns: nil when the lease had run out; else id, attempt of each job that the worker is running.
+-- Guarantees: a lease that was found expired by anyone cannot come back to life. Leases hold on a
+--     full server too.
+--+ start
+--+ room
+local worker = ARGV[3]
+expect('hash', 'worker:' .. worker, 'running:' .. worker)
+local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
+if not lease or tonumber(lease) <= now then
+  return false
+end
+begin_to_write()
+redis.call('ZADD', prefix .. 'workers', after(ARGV[4]), worker)
+redis.call('HSET', prefix .. 'worker:' .. worker, 'beat_at', now_text)
+return redis.call('HGETALL', prefix .. 'running:' .. worker)

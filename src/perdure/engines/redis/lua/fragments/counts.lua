@@ -1,0 +1,15 @@
+-- How many jobs each queue has by state and lane: changes are gathered, and written once per counter.
+local changes = {}
+
+local function count(state, lane, queue, by)
+  local field = state .. ':' .. lane .. ':' .. queue
+  changes[field] = (changes[field] or 0) + by
+end
+
+local function write_counts()
+  for field, by in pairs(changes) do
+    if by ~= 0 and redis.call('HINCRBY', prefix .. 'counts', field, by) <= 0 then
+      redis.call('HDEL', prefix .. 'counts', field)
+    end
+  end
+end

@@ -1,0 +1,182 @@
+"""Plays verbs: in the calling thread, or on the running event loop.
+
+A script that the server does not know is sent whole. What a broken connection left in doubt is tried again once, if
+doing it twice is as good as once; a server that has become a replica is looked for anew. Everything else is told to the
+caller in Perdure's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from perdure.clock import Clock, SystemClock, to_microseconds
+from perdure.engines.redis.address import Address
+from perdure.engines.redis.client import Command, LoopClient, NoScript, ThreadClient
+from perdure.engines.redis.fault import IN_DOUBT, kind_of, to_perdure_error
+from perdure.engines.redis.lua import script
+from perdure.engines.redis.verb import Argument, Call, Verb
+
+T = TypeVar("T")
+
+
+class Player:
+    """The clients of an open store, and how verbs are done with them."""
+
+    def __init__(self, address: Address, clock: Clock, sender: str, check_open: Callable[[], None]) -> None:
+        self.address = address
+        self.client = ThreadClient(address)
+        self._clock = None if isinstance(clock, SystemClock) else clock
+        self._sender = sender if address.has_hints else ""
+        self._check_open = check_open
+        self._loops: dict[asyncio.AbstractEventLoop, LoopClient] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._busy = 0
+
+    def play(self, verb: Verb[T]) -> T:
+        """Do a verb in this thread."""
+        try:
+            with self._at_work():
+                call = next(verb)
+                while True:
+                    call = verb.send(self._do(call))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        except Exception as error:
+            raise self._seen(error) from _cause(error)
+
+    async def play_on_loop(self, verb: Verb[T]) -> T:
+        """Do a verb on the running event loop."""
+        try:
+            self._check_open()
+            client = await self._client_of_loop()
+            call = next(verb)
+            while True:
+                call = verb.send(await self._do_on_loop(client, call))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        except Exception as error:
+            raise self._seen(error) from _cause(error)
+
+    def close(self) -> None:
+        """Let the connections go when the calls on their way are answered; each has its own time limit."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._busy == 0, timeout=self.address.timeout)
+            clients, self._loops = list(self._loops.values()), {}
+        self.client.close()
+        for client in clients:
+            self._close_on_loop(client)
+
+    def _do(self, call: Call) -> Any:
+        tries = _Tries(call)
+        while True:
+            try:
+                try:
+                    return self.client.send(self._command(call), is_write=call.is_write)
+                except NoScript:
+                    return self.client.send(self._whole(call), is_write=call.is_write)
+            except Exception as error:
+                if tries.after(error) == "drop":
+                    self.client.drop()
+
+    async def _do_on_loop(self, client: LoopClient, call: Call) -> Any:
+        tries = _Tries(call)
+        while True:
+            try:
+                try:
+                    return await client.send(self._command(call), is_write=call.is_write)
+                except NoScript:
+                    return await client.send(self._whole(call), is_write=call.is_write)
+            except Exception as error:
+                if tries.after(error) == "drop":
+                    await client.drop()
+
+    def _command(self, call: Call) -> Command:
+        return ("EVALSHA", script(call.script).sha, *self._rest(call))
+
+    def _whole(self, call: Call) -> Command:
+        """The call with the script's text: the server learns it by the way."""
+        return ("EVAL", script(call.script).text, *self._rest(call))
+
+    def _rest(self, call: Call) -> tuple[Argument, ...]:
+        now = b"" if self._clock is None else to_microseconds(self._clock.now())
+        return (1, self.address.tag, now, self._sender, *call.arguments)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._check_open()
+        with self._lock:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if self._busy == 0:
+                    self._idle.notify_all()
+
+    async def _client_of_loop(self) -> LoopClient:
+        loop = asyncio.get_running_loop()
+        client = self._loops.get(loop)
+        if client is None:
+            client = LoopClient(self.address)
+            with self._lock:
+                for other in [other for other in self._loops if other.is_closed()]:
+                    del self._loops[other]
+                self._loops[loop] = client
+            await client.begin()
+        return client
+
+    def _close_on_loop(self, client: LoopClient) -> None:
+        if not client.loop.is_running():
+            return  # its connections are closed with the loop
+        try:
+            is_here = asyncio.get_running_loop() is client.loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            task = client.loop.create_task(client.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(client.close(), client.loop).result(self.address.timeout)
+        except (RuntimeError, TimeoutError, asyncio.CancelledError):
+            pass  # the loop ended meanwhile, or is blocked: then the connections go with it
+
+    def _seen(self, error: Exception) -> BaseException:
+        return to_perdure_error(error, self.address.name)
+
+
+class _Tries:
+    """Whether a call that failed is to be tried again."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._is_second = False
+
+    def after(self, error: Exception) -> str:
+        """What to do before the next try; raises the error when there is none."""
+        kind = kind_of(error)
+        if kind in IN_DOUBT and self._call.when_in_doubt is not None:
+            self._call.when_in_doubt()
+        if self._is_second:
+            raise error
+        self._is_second = True
+        if kind == "read-only":
+            return "drop"
+        if kind == "lost" and self._call.is_repeatable:
+            return "again"
+        raise error
+
+
+def _cause(error: Exception) -> BaseException | None:
+    """What the error that the caller sees is shown to come from."""
+    return error.__cause__ if error.__cause__ is not None else error

@@ -1,0 +1,250 @@
+"""The open Redis store: every verb of the seam, played in the calling thread or on the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from perdure.clock import Clock
+from perdure.engines.door import Door
+from perdure.engines.redis import commit, enqueue, fetch, jobs, reads, replay, schema, workers
+from perdure.engines.redis.address import Address, read_address
+from perdure.engines.redis.capability import capabilities, check, look
+from perdure.engines.redis.fault import to_perdure_error
+from perdure.engines.redis.group import Group
+from perdure.engines.redis.player import Player
+from perdure.engines.redis.reply import Asked, Grouped
+from perdure.engines.redis.verb import Verb
+from perdure.engines.redis.wakeup import RedisWakeups
+from perdure.errors import Unsupported
+from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.state import ENQUEUED
+from perdure.store.capability import Capabilities
+from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
+from perdure.store.reply import Reply
+from perdure.store.wakeup import Wakeups
+from perdure.store.workers import Beat, WorkerInfo
+
+T = TypeVar("T")
+
+
+def open_redis(rest: str, clock: Clock, *, is_tls: bool, is_inline: bool) -> RedisStore:
+    """Open the store of what follows the URL's scheme, and look at the server it is on."""
+    address = read_address(rest, is_tls=is_tls)
+    try:
+        store = RedisStore(address, clock, is_inline=is_inline)
+        try:
+            store.begin()
+        except BaseException:
+            store.close()
+            raise
+    except Exception as error:
+        seen = to_perdure_error(error, address.name)
+        raise seen from (error.__cause__ if seen is error else error)
+    return store
+
+
+class RedisStore:
+    """An open Redis store; see perdure.store.Store for what each verb promises."""
+
+    def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
+        self._address = address
+        self._door = Door()
+        sender = secrets.token_hex(8)
+        self._player = Player(address, clock, sender, self._check_open)
+        self._wakeups = RedisWakeups(address, sender, self._player.client, has_thread=not is_inline)
+        self._doubts = commit.Doubts()
+        self._groups: dict[asyncio.AbstractEventLoop, _Groups] = {}
+
+    def begin(self) -> None:
+        """Look at the server, and at the version of the store."""
+        server = look(self._player.client.driver.execute_command)
+        check(server, self._address.name)
+        self._capabilities = capabilities(server, self._address)
+        self._player.play(schema.begin())
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def wakeups(self) -> Wakeups:
+        return self._wakeups
+
+    def close(self) -> None:
+        if self._door.shut():
+            self._wakeups.close()
+            self._player.close()
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
+        return Grouped(jobs, self._enqueue, lambda: self._groups_of_loop().enqueues)
+
+    def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        raise _no_shared_transaction("enqueue")
+
+    async def enqueue_within_async(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        raise _no_shared_transaction("enqueue")
+
+    def complete_within(self, connection: object, ended: Ended) -> bool:
+        raise _no_shared_transaction("complete a job")
+
+    async def complete_within_async(self, connection: object, ended: Ended) -> bool:
+        raise _no_shared_transaction("complete a job")
+
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+        return self._ask(lambda: fetch.fetch(worker, wants, limit))
+
+    def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
+        return Grouped(ended, self._commit, lambda: self._groups_of_loop().commits)
+
+    def promote(self, limit: int) -> Reply[Promoted]:
+        return self._ask(lambda: jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
+
+    def reap(self, limit: int) -> Reply[Reaped]:
+        return self._ask(lambda: jobs.reap(limit))
+
+    def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
+        return self._ask(lambda: jobs.prune(older_than, limit))
+
+    def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
+        return self._ask(lambda: jobs.cancel(ids, reason), wakes=lambda answers: "asked" in answers)
+
+    def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
+        return self._ask(lambda: replay.retry(ids), wakes=lambda answers: "replayed" in answers)
+
+    def replay(self, where: JobFilter, limit: int, every: timedelta) -> Reply[int]:
+        return self._ask(lambda: replay.replay(where, limit, every), wakes=bool)
+
+    def discard(self, where: JobFilter, limit: int) -> Reply[int]:
+        return self._ask(lambda: replay.discard(where, limit))
+
+    def register(
+        self,
+        worker: WorkerId,
+        *,
+        host: str,
+        pid: int,
+        queues: tuple[str, ...],
+        concurrency: int,
+        version: str,
+        lease: timedelta,
+    ) -> Reply[None]:
+        return self._ask(lambda: workers.register(worker, host, pid, queues, concurrency, version, lease))
+
+    def beat(self, worker: WorkerId, lease: timedelta) -> Reply[Beat]:
+        return self._ask(lambda: workers.beat(worker, lease))
+
+    def cancelling(self, worker: WorkerId) -> Reply[tuple[JobId, ...]]:
+        return self._ask(lambda: workers.cancelling(worker))
+
+    def deregister(self, worker: WorkerId) -> Reply[None]:
+        return self._ask(lambda: workers.deregister(worker))
+
+    def get(self, ids: Sequence[JobId]) -> Reply[list[Job | None]]:
+        return self._ask(lambda: reads.get(ids))
+
+    def history(self, job_id: JobId, limit: int) -> Reply[list[Attempt]]:
+        return self._ask(lambda: reads.history(job_id, limit))
+
+    def list(self, where: JobFilter, *, limit: int, after: JobId | None = None) -> Reply[builtins.list[Job]]:
+        return self._ask(lambda: reads.list_jobs(where, limit, after))
+
+    def count(self, where: JobFilter) -> Reply[int]:
+        return self._ask(lambda: reads.count(where))
+
+    def queues(self) -> Reply[builtins.list[QueueInfo]]:
+        return self._ask(reads.queues)
+
+    def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
+        return self._ask(lambda: reads.groups(where, limit))
+
+    def workers(self) -> Reply[builtins.list[WorkerInfo]]:
+        return self._ask(workers.workers)
+
+    def schema(self) -> Reply[SchemaStatus]:
+        return self._ask(schema.schema_status)
+
+    def now(self) -> Reply[datetime]:
+        return self._ask(reads.store_now)
+
+    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
+        return self._ask(lambda: reads.pause(queue, reason))
+
+    def resume(self, queue: str) -> Reply[bool]:
+        return self._ask(lambda: reads.resume(queue), wakes=_always)
+
+    def _ask(self, make: Callable[[], Verb[T]], *, wakes: Callable[[T], bool] | None = None) -> Reply[T]:
+        if wakes is None:
+            return Asked(self._player, make, None)
+
+        def answered(answer: T) -> None:
+            if wakes(answer):
+                self._wakeups.hint()
+
+        return Asked(self._player, make, answered)
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
+        ids = self._player.play(enqueue.enqueue(jobs))
+        self._wakeups.hint()
+        return ids
+
+    async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
+        ids = await self._player.play_on_loop(enqueue.enqueue(jobs))
+        self._wakeups.hint()
+        return ids
+
+    def _commit(self, ended: Sequence[Ended]) -> builtins.list[bool]:
+        answers = self._player.play(commit.commit(ended, self._doubts))
+        self._hint_after(ended)
+        return answers
+
+    async def _commit_on_loop(self, ended: Sequence[Ended]) -> builtins.list[bool]:
+        answers = await self._player.play_on_loop(commit.commit(ended, self._doubts))
+        self._hint_after(ended)
+        return answers
+
+    def _hint_after(self, ended: Sequence[Ended]) -> None:
+        if any(one.outcome.state in ENQUEUED for one in ended):
+            self._wakeups.hint()
+
+    def _groups_of_loop(self) -> _Groups:
+        loop = asyncio.get_running_loop()
+        found = self._groups.get(loop)
+        if found is None:
+            for other in [other for other in self._groups if other.is_closed()]:
+                self._groups.pop(other, None)
+            found = self._groups[loop] = _Groups(self._enqueue_on_loop, self._commit_on_loop)
+        return found
+
+    def _check_open(self) -> None:
+        with self._door.held_open():
+            pass
+
+
+class _Groups:
+    """What travels in groups on one event loop."""
+
+    def __init__(
+        self,
+        enqueue_all: Callable[[Sequence[NewJob]], Awaitable[list[JobId]]],
+        commit_all: Callable[[Sequence[Ended]], Awaitable[list[bool]]],
+    ) -> None:
+        self.enqueues: Group[NewJob, JobId] = Group(enqueue_all)
+        self.commits: Group[Ended, bool] = Group(commit_all)
+
+
+def _always(answer: object) -> bool:
+    return True
+
+
+def _no_shared_transaction(what: str) -> Unsupported:
+    return Unsupported(
+        f"Redis cannot {what} inside a caller's transaction: the caller's data are in another store, and no"
+        " transaction spans both.",
+        "Do it after your own commit, or keep the jobs beside your data, in PostgreSQL or SQLite.",
+    )

@@ -1,0 +1,122 @@
+"""Audits the keys of a Redis store: every line, counter and index must say what the jobs themselves say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+
+from perdure.engines.redis.keys import KEYS
+
+LIVE = ("waiting", "ready", "running")
+
+
+def patterns(tag: str) -> dict[str, tuple[re.Pattern[str], str]]:
+    """How each key of keys.py looks under a tag, and its type."""
+    found = {}
+    for key in KEYS:
+        name = re.sub(r"<lane>", "(fresh|retry)", re.escape(key.name).replace(r"\<", "<").replace(r"\>", ">"))
+        found[key.name] = (re.compile(re.escape(tag) + ":" + re.sub(r"<\w+>", "(.*)", name), re.DOTALL), key.type)
+    return found
+
+
+def keys_of(client: redis.Redis, tag: str) -> list[str]:
+    """Every key under a tag."""
+    return sorted(key.decode() for key in client.scan_iter(match=re.sub(r"([][*?\\])", r"\\\1", tag) + "*", count=1000))
+
+
+def audit(client: redis.Redis, tag: str) -> list[str]:
+    """What is wrong with a store; empty when all is well."""
+    return [*_unknown_keys(client, tag), *_wrong_lines(client, tag)]
+
+
+def _unknown_keys(client: redis.Redis, tag: str) -> Iterator[str]:
+    known = list(patterns(tag).values())
+    for key in keys_of(client, tag):
+        kind = client.type(key).decode()
+        if not any(pattern.fullmatch(key) and kind == wanted for pattern, wanted in known):
+            yield f"{key} ({kind}) is not in keys.py"
+        if client.ttl(key) != -1:
+            yield f"{key} has a time to live"
+
+
+def _wrong_lines(client: redis.Redis, tag: str) -> Iterator[str]:
+    jobs: dict[str, dict[str, Any]] = {}
+    for key in keys_of(client, tag):
+        if key.startswith(f"{tag}:job:"):
+            fields = client.hgetall(key)
+            jobs[key.removeprefix(f"{tag}:job:")] = {name.decode(): value for name, value in fields.items()}
+    wanted = _expected(jobs, tag)
+    found = {key: _members(client, key) for key in keys_of(client, tag) if _is_derived(key, tag)}
+    for key in sorted({*wanted, *found}):
+        if wanted.get(key) != found.get(key):
+            yield f"{key} holds {found.get(key)}, and the jobs say {wanted.get(key)}"
+    for key in keys_of(client, tag):
+        if key.startswith(f"{tag}:attempts:"):
+            job = jobs.get(key.removeprefix(f"{tag}:attempts:"))
+            has_own = job is not None and job["state"] in (b"running", b"succeeded")
+            if job is None or client.llen(key) != int(job.get("attempt", 0)) - has_own:
+                yield f"{key} holds {client.llen(key)} records of {job}"
+        holder = next(
+            (key.removeprefix(f"{tag}:{kind}:") for kind in ("running",) if key.startswith(f"{tag}:{kind}:")), None
+        )
+        if holder is not None and client.zscore(f"{tag}:workers", holder) is None:
+            if not client.sismember(f"{tag}:vanished", holder):
+                yield f"{key}: its worker is neither living nor vanished"
+
+
+def _is_derived(key: str, tag: str) -> bool:
+    name = key.removeprefix(f"{tag}:")
+    alone = ("jobs", "waiting", "ended", "dead", "cancelled", "unique", "counts")
+    return name in alone or name.startswith(("ready:", "running:", "cancelling:"))
+
+
+def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+
+    def put(name: str, member: str, score: float) -> None:
+        found.setdefault(f"{tag}:{name}", {})[member] = score
+
+    counts: Counter[str] = Counter()
+    for job_id, job in jobs.items():
+        state, queue = job["state"].decode(), job["queue"].decode()
+        lane = job.get("lane", b"fresh").decode()
+        place = f"{max(0, int(job['run_at'])):018d}:{job_id}"
+        counts[f"{state}:{lane}:{queue}"] += 1
+        put("jobs", job_id, 0)
+        match state:
+            case "ready":
+                put(f"ready:{lane}:{queue}", place, -int(job.get("priority", 0)))
+            case "waiting":
+                put("waiting", place, 0)
+            case "running":
+                put(f"running:{job['worker'].decode()}", job_id, int(job["attempt"]))
+                if "is_cancelling" in job:
+                    put(f"cancelling:{job['worker'].decode()}", job_id, 0)
+            case "dead":
+                put("dead", job_id, 0)
+            case _:
+                put("ended", job_id, int(job["ended_at"]))
+                if state == "cancelled":
+                    put("cancelled", job_id, 0)
+        if "unique" in job and state in LIVE:
+            task = job["task"]
+            put("unique", f"{len(task)}:{task.decode()}:{job['unique'].decode()}", hash(job_id))
+    for field, number in counts.items():
+        put("counts", field, number)
+    return found
+
+
+def _members(client: redis.Redis, key: str) -> dict[str, float]:
+    match client.type(key):
+        case b"zset":
+            return {member.decode(): score for member, score in client.zrange(key, 0, -1, withscores=True)}
+        case b"set":
+            return {member.decode(): 0 for member in client.smembers(key)}
+        case _:
+            pairs = client.hgetall(key).items()
+            is_unique = key.endswith(":unique")
+            return {name.decode(): hash(value.decode()) if is_unique else float(value) for name, value in pairs}
