@@ -135,7 +135,10 @@ class PostgresWakeups:
 
     def _work(self) -> None:
         failures = 0
-        while not self._is_closing:
+        is_first = True
+        # One turn is always taken: a store that is closed in a hurry may still owe a hint.
+        while is_first or not self._is_closing:
+            is_first = False
             connection: ThreadConnection | None = None
             try:
                 connection = connect(self._address)
