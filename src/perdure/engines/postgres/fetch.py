@@ -20,11 +20,13 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> V
 
 def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[list[Job]]:
     claimed: list[Job] = []
+    is_checked = False
     if limit > 0:
         if len(wants) > 1:
             names = {from_text(want.queue) for want in wants}
             ((is_living, ready),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": sorted(names)})
             _check(worker, is_living)
+            is_checked = True
             wants = [want for want in wants if from_text(want.queue) in ready]
         keys = [f"perdure {schema} {from_text(want.queue)}" for want in wants if want.max_retries_running is not None]
         if keys:
@@ -33,8 +35,10 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
             fresh, retry = fit(want, limit - len(claimed))
             if fresh + retry > 0:
                 rows = yield Step("fetch", _values(worker, want, fresh, retry))
-                claimed += [to_job(row) for row in rows]
-    if not claimed:
+                _check(worker, rows[0][-1])
+                is_checked = True
+                claimed += [to_job(row) for row in rows if row[0] is not None]
+    if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
     order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}

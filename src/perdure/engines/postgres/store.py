@@ -214,8 +214,10 @@ class PostgresStore:
         return answers
 
     def _hint_after(self, ended: Sequence[Ended]) -> None:
-        if any(one.outcome.state in ENQUEUED for one in ended):
-            self._wakeups.hint()
+        states = {one.outcome.state for one in ended}
+        if states & ENQUEUED:
+            # What waits is promoted by this worker when it is due; what is ready others could take, or have to.
+            self._wakeups.hint(is_sent="ready" not in states)
 
     def _within(self, connection: object, script: Script[T]) -> T:
         self._check_open()

@@ -27,6 +27,8 @@ from perdure.engines.postgres.sql import quoted, statement
 
 GAP = 0.025
 """The shortest time between two hints to other processes, in seconds."""
+_LOCAL_GAP = 0.003
+"""The shortest time between two hints inside this process, while there is a thread to make up for those left out."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _LOOK_EVERY = 30.0
@@ -48,8 +50,11 @@ class PostgresWakeups:
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
         self._last_sent = float("-inf")
+        self._last_woken = float("-inf")
         self._is_owed = False
+        self._is_local_owed = False
         self._is_closing = False
+        self._is_listening = False
         self._thread: threading.Thread | None = None
         self._bell, self._ear = socket.socketpair()
         for end in (self._bell, self._ear):
@@ -81,10 +86,16 @@ class PostgresWakeups:
         return Hint(self._channel) if self._address.has_hints else Hint()
 
     def hint(self, *, is_sent: bool = False) -> None:
-        """Wake the subscribers here, and unless a hint went already, others soon."""
-        self._wake_all()
+        """Wake the subscribers here, at once or in a moment, and unless a hint went already, others soon."""
+        is_late = False
+        if self._subscribers:
+            if self._is_listening and self._clock.monotonic() - self._last_woken < _LOCAL_GAP:
+                is_late = self._is_local_owed = True
+            else:
+                self._wake_all()
         if not is_sent and self._has_thread:
-            self._is_owed = True
+            is_late = self._is_owed = True
+        if is_late:
             self._ring()
 
     def close(self) -> None:
@@ -113,6 +124,8 @@ class PostgresWakeups:
             pass
 
     def _wake_all(self) -> None:
+        self._last_woken = self._clock.monotonic()
+        self._is_local_owed = False
         for wake in self._subscribers:
             try:
                 wake()
@@ -122,7 +135,10 @@ class PostgresWakeups:
 
     def _work(self) -> None:
         failures = 0
-        while not self._is_closing:
+        is_first = True
+        # One turn is always taken: a store that is closed in a hurry may still owe a hint.
+        while is_first or not self._is_closing:
+            is_first = False
             connection: ThreadConnection | None = None
             try:
                 connection = connect(self._address)
@@ -133,22 +149,28 @@ class PostgresWakeups:
                 failures += 1
                 self._wait([], min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0))
             finally:
+                self._is_listening = False
                 if connection is not None:
                     shut(connection)
 
     def _serve(self, connection: ThreadConnection) -> None:
         """Listen and send until the store closes or the connection breaks."""
-        is_listening = False
         while True:
             connection.deadline = self._clock.monotonic() + self._address.timeout
-            if self._subscribers and not is_listening and not self._address.has_pooler:
+            if self._subscribers and not self._is_listening and not self._address.has_pooler:
                 connection.execute(f"LISTEN {quoted(self._channel)}")
-                is_listening = True
+                self._is_listening = True
                 # What happened while nobody listened may have been missed.
                 self._wake_all()
             pause = self._send_owed(connection)
             if self._is_closing:
                 return
+            if self._is_local_owed:
+                left = self._last_woken + _LOCAL_GAP - self._clock.monotonic()
+                if left > 0:
+                    pause = min(pause, left)
+                else:
+                    self._wake_all()
             if self._wait([connection.fileno()], pause):
                 connection.pgconn.consume_input()
             while (heard := connection.pgconn.notifies()) is not None:

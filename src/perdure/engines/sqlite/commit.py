@@ -32,7 +32,7 @@ def commit(
     cursor = connection.cursor()
     answers = _commit(cursor, now, ended)
     for place, one in enumerate(ended):
-        if not answers[place] and fence(one) in completed:
+        if not answers[place] and one.outcome.state == "succeeded" and fence(one) in completed:
             answers[place] = _is_completed(cursor, one)
     return answers
 

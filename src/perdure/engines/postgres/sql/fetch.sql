@@ -1,7 +1,7 @@
 -- fetch: claims the first ready jobs of each lane of a queue for a worker whose lease holds; none when it is paused.
 -- Parameters: worker, queue, fresh and retry (how many of each lane), whole (their sum), is_strict,
 --     max_retries_running (null: no cap), now.
--- Rows: the jobs claimed, in no order.
+-- Rows: the jobs claimed, in no order, each with whether the worker's lease holds; one of nulls when there are none.
 -- Concurrency: a job that another fetch is about to claim is skipped, not waited for; each job is locked before it is
 --     claimed, and no more are locked than are claimed. The inner LIMIT tells the planner how few are wanted, the outer
 --     one how many it turns out to be. The cap is exact when fetch_lock.sql ran before it in the same transaction. A
@@ -17,9 +17,9 @@ WITH want AS MATERIALIZED (
             WHERE
                 workers.id = :worker::text
                 AND workers.lease_until > /*+ now */
-        )
+        ) AS is_living,
 -- [INV-13] A paused queue gives nothing, in either lane.
-        AND NOT EXISTS (SELECT 1 FROM perdure.queues WHERE queues.name = :queue::text) AS is_open,
+        EXISTS (SELECT 1 FROM perdure.queues WHERE queues.name = :queue::text) AS is_paused,
         (
             SELECT jobs.id
             FROM perdure.jobs
@@ -56,7 +56,7 @@ fresh AS MATERIALIZED (
             jobs.state = 'ready'
             AND jobs.queue = :queue::text
             AND jobs.lane = 'fresh'
-            AND (SELECT want.is_open FROM want)
+            AND (SELECT want.is_living AND NOT want.is_paused FROM want)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
         LIMIT :whole::bigint
         FOR UPDATE SKIP LOCKED
@@ -76,7 +76,7 @@ retry AS MATERIALIZED (
             jobs.state = 'ready'
             AND jobs.queue = :queue::text
             AND jobs.lane = 'retry'
-            AND (SELECT want.is_open FROM want)
+            AND (SELECT want.is_living AND NOT want.is_paused FROM want)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
         LIMIT :whole::bigint
         FOR UPDATE SKIP LOCKED
@@ -103,7 +103,7 @@ more_fresh AS MATERIALIZED (
             jobs.state = 'ready'
             AND jobs.queue = :queue::text
             AND jobs.lane = 'fresh'
-            AND (SELECT want.is_open FROM want)
+            AND (SELECT want.is_living AND NOT want.is_paused FROM want)
             AND jobs.id NOT IN (SELECT fresh.id FROM fresh)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
         LIMIT :whole::bigint
@@ -113,23 +113,30 @@ more_fresh AS MATERIALIZED (
         WHEN :is_strict::boolean THEN 0
         ELSE :whole::bigint - (SELECT COUNT(*) FROM fresh) - (SELECT COUNT(*) FROM retry)
     END
+),
+
+jobs AS (
+    UPDATE perdure.jobs
+    SET
+        state = 'running',
+-- [INV-4] The only place that writes an attempt's number.
+        attempt = attempt + 1,
+        worker = :worker::text,
+        started_at = (SELECT want.now FROM want)
+    WHERE id = ANY(
+        ARRAY(
+            SELECT fresh.id FROM fresh
+            UNION ALL
+            SELECT retry.id FROM retry
+            UNION ALL
+            SELECT more_fresh.id FROM more_fresh
+        )
+    )
+    RETURNING jobs.*
 )
 
-UPDATE perdure.jobs
-SET
-    state = 'running',
--- [INV-4] The only place that writes an attempt's number.
-    attempt = attempt + 1,
-    worker = :worker::text,
-    started_at = (SELECT want.now FROM want)
-WHERE id = ANY(
-    ARRAY(
-        SELECT fresh.id FROM fresh
-        UNION ALL
-        SELECT retry.id FROM retry
-        UNION ALL
-        SELECT more_fresh.id FROM more_fresh
-    )
-)
-RETURNING
-    /*+ job_columns */
+SELECT
+    /*+ job_columns */,
+    want.is_living
+FROM want
+LEFT JOIN jobs ON TRUE
