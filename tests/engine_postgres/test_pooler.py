@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from tests.conformance.conftest import clock, open_again, scene, store
+from tests.conformance.conftest import Engine, clock, open_again, scene, store
 from tests.conformance.scene import Scene
 from tests.conformance.test_commit import *  # noqa: F403 - the suite's own tests, on another way to the server
 from tests.conformance.test_fetch import *  # noqa: F403 - the same
@@ -31,6 +31,11 @@ def pooler() -> Iterator[Pooler]:
     made = Pooler(parts.hostname, parts.port or 5432, parts.username or "postgres", parts.path[1:])
     yield made
     made.close()
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine(name="postgres behind a pooler", make_url=postgres.make_url)
 
 
 @pytest.fixture

@@ -30,42 +30,55 @@ def keys_of(client: redis.Redis, tag: str) -> list[str]:
 
 def audit(client: redis.Redis, tag: str) -> list[str]:
     """What is wrong with a store; empty when all is well."""
-    return [*_unknown_keys(client, tag), *_wrong_lines(client, tag)]
-
-
-def _unknown_keys(client: redis.Redis, tag: str) -> Iterator[str]:
+    keys = keys_of(client, tag)
+    with client.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.type(key)
+            pipeline.ttl(key)
+        told = pipeline.execute()
+    kinds = {key: kind.decode() for key, kind in zip(keys, told[::2], strict=True)}
     known = list(patterns(tag).values())
-    for key in keys_of(client, tag):
-        kind = client.type(key).decode()
-        if not any(pattern.fullmatch(key) and kind == wanted for pattern, wanted in known):
-            yield f"{key} ({kind}) is not in keys.py"
-        if client.ttl(key) != -1:
-            yield f"{key} has a time to live"
+    wrong = [
+        f"{key} ({kind}) is not in keys.py"
+        for key, kind in kinds.items()
+        if not any(pattern.fullmatch(key) and kind == wanted for pattern, wanted in known)
+    ]
+    wrong += [f"{key} has a time to live" for key, ttl in zip(keys, told[1::2], strict=True) if ttl != -1]
+    return [*wrong, *_wrong_lines(client, kinds, tag)]
 
 
-def _wrong_lines(client: redis.Redis, tag: str) -> Iterator[str]:
-    jobs: dict[str, dict[str, Any]] = {}
-    for key in keys_of(client, tag):
-        if key.startswith(f"{tag}:job:"):
-            fields = client.hgetall(key)
-            jobs[key.removeprefix(f"{tag}:job:")] = {name.decode(): value for name, value in fields.items()}
+def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterator[str]:
+    jobs = _jobs(client, [key for key in kinds if key.startswith(f"{tag}:job:")], tag)
     wanted = _expected(jobs, tag)
-    found = {key: _members(client, key) for key in keys_of(client, tag) if _is_derived(key, tag)}
+    found = {key: _members(client, key, kind) for key, kind in kinds.items() if _is_derived(key, tag)}
     for key in sorted({*wanted, *found}):
         if wanted.get(key) != found.get(key):
             yield f"{key} holds {found.get(key)}, and the jobs say {wanted.get(key)}"
-    for key in keys_of(client, tag):
+    for key in kinds:
         if key.startswith(f"{tag}:attempts:"):
             job = jobs.get(key.removeprefix(f"{tag}:attempts:"))
             has_own = job is not None and job["state"] in (b"running", b"succeeded")
             if job is None or client.llen(key) != int(job.get("attempt", 0)) - has_own:
                 yield f"{key} holds {client.llen(key)} records of {job}"
-        holder = next(
-            (key.removeprefix(f"{tag}:{kind}:") for kind in ("running",) if key.startswith(f"{tag}:{kind}:")), None
-        )
-        if holder is not None and client.zscore(f"{tag}:workers", holder) is None:
-            if not client.sismember(f"{tag}:vanished", holder):
-                yield f"{key}: its worker is neither living nor vanished"
+        if key.startswith(f"{tag}:running:"):
+            holder = key.removeprefix(f"{tag}:running:")
+            is_living = client.zscore(f"{tag}:workers", holder) is not None
+            if is_living == client.sismember(f"{tag}:vanished", holder):
+                yield f"{key}: its worker is not either living or vanished"
+    for holder in client.smembers(f"{tag}:vanished"):
+        if not client.exists(f"{tag}:running:{holder.decode()}"):
+            yield f"the vanished worker {holder!r} holds nothing"
+
+
+def _jobs(client: redis.Redis, keys: list[str], tag: str) -> dict[str, dict[str, Any]]:
+    with client.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.hgetall(key)
+        told = pipeline.execute()
+    return {
+        key.removeprefix(f"{tag}:job:"): {name.decode(): value for name, value in fields.items()}
+        for key, fields in zip(keys, told, strict=True)
+    }
 
 
 def _is_derived(key: str, tag: str) -> bool:
@@ -110,11 +123,11 @@ def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, 
     return found
 
 
-def _members(client: redis.Redis, key: str) -> dict[str, float]:
-    match client.type(key):
-        case b"zset":
+def _members(client: redis.Redis, key: str, kind: str) -> dict[str, float]:
+    match kind:
+        case "zset":
             return {member.decode(): score for member, score in client.zrange(key, 0, -1, withscores=True)}
-        case b"set":
+        case "set":
             return {member.decode(): 0 for member in client.smembers(key)}
         case _:
             pairs = client.hgetall(key).items()

@@ -94,7 +94,12 @@ class LoopClient:
         try:
             yield
         finally:
-            await self.driver.aclose()
+            try:
+                await self.driver.aclose()
+            except asyncio.CancelledError:
+                # A loop that ends cancels every task once; the connections are closed all the same.
+                await self.driver.aclose()
+                raise
 
 
 def _confirmation(address: Address) -> Command | None:

@@ -142,14 +142,26 @@ class Player:
         except RuntimeError:
             is_here = False
         if is_here:
-            task = client.loop.create_task(client.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._close_soon(client)
             return
         try:
             asyncio.run_coroutine_threadsafe(client.close(), client.loop).result(self.address.timeout)
         except (RuntimeError, TimeoutError, asyncio.CancelledError):
             pass  # the loop ended meanwhile, or is blocked: then the connections go with it
+
+    def _close_soon(self, client: LoopClient) -> None:
+        """Close on the running loop, which cannot wait for it here."""
+        task = client.loop.create_task(client.close())
+        self._closing.add(task)
+        # A loop that ends at once cancels the task before it begins: then the client must live to be closed with it.
+        anchor = client.loop.call_later(self.address.timeout, id, client)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._closing.discard(task)
+            if not task.cancelled():
+                anchor.cancel()
+
+        task.add_done_callback(done)
 
     def _seen(self, error: Exception) -> BaseException:
         return to_perdure_error(error, self.address.name)

@@ -12,7 +12,8 @@ VERSION = 1
 
 def begin() -> Verb[None]:
     """Mark an empty store with the version; refuse a newer one. There are no older ones yet."""
-    found = yield Call("schema", (VERSION,), is_write=True)
+    # Not a change that replicas need to confirm: whoever opens the store next would write the same.
+    found = yield Call("schema", (VERSION,))
     if found > VERSION:
         raise SchemaTooNew(
             f"The store has schema version {found}, and this Perdure knows only up to {VERSION}.",
