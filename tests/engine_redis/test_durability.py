@@ -117,24 +117,17 @@ def test_nothing_is_lost_when_the_server_is_killed_again_and_again(
         assert audit(client, "{perdure}") == []
 
 
-def test_how_much_one_fsync_a_second_can_lose_is_measured(record_property: pytest.RecordProperty) -> None:
+def test_how_much_a_killed_server_loses_with_one_fsync_a_second_is_measured(
+    record_property: pytest.RecordProperty,
+) -> None:
     with closing(RedisServer(appendonly="yes", appendfsync="everysec")) as server:
+        answered: dict[JobId, float] = {}
         with closing(open_store(server.url, clock=SystemClock())) as store:
-            answered: dict[JobId, float] = {}
-            last, waits = 0, []
-            began = time.monotonic()
-            with server.client() as client:
-                while time.monotonic() - began < 2.0:
-                    last = make_id(SystemClock().now(), 0, last)
-                    (job_id,) = store.enqueue(
-                        [NewJob(id=format_id(last), task="send", queue="mail", args=b"{}")]
-                    ).wait()
-                    answered[job_id] = time.monotonic()
-                    if len(answered) % 200 == 1:
-                        client.set("written", len(answered))
-                        since = time.monotonic()
-                        client.execute_command("WAITAOF", 1, 0, 5000)
-                        waits.append(time.monotonic() - since)
+            last, began = 0, time.monotonic()
+            while time.monotonic() - began < 1.5:
+                last = make_id(SystemClock().now(), 0, last)
+                store.enqueue([NewJob(id=format_id(last), task="send", queue="mail", args=b"{}")]).wait()
+                answered[format_id(last)] = time.monotonic()
             server.kill()
             killed_at = time.monotonic()
         server.start()
@@ -142,11 +135,8 @@ def test_how_much_one_fsync_a_second_can_lose_is_measured(record_property: pytes
             ids = list(answered)
             lost = [job_id for job_id, job in zip(ids, store.get(ids).wait(), strict=True) if job is None]
     window = max((killed_at - answered[job_id] for job_id in lost), default=0.0)
-    figures = (
-        f"everysec: {len(answered)} answered, {len(lost)} lost to kill -9 (the last {window:.3f} s);"
-        f" up to {max(waits):.3f} s until an answer was on disk, which is what a power loss takes"
-    )
+    figures = f"everysec: {len(answered)} answered, {len(lost)} lost to kill -9, those of the last {window:.3f} s"
     record_property("everysec", figures)
     print(figures)
-    assert window < 2.5
-    assert 0 < max(waits) < 5
+    assert len(answered) > 100
+    assert window < 2.5, "the server may hold back what it writes for two seconds, and no longer"

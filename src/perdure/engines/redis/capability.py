@@ -34,10 +34,14 @@ _NO_AOF = (
 )
 _SLOW_SYNC = {
     "everysec": "appendfsync is everysec: a crash of the server can lose about the last second of answered calls. Set"
-    " appendfsync always, or add wait_aof=true to the URL, where nothing may be lost.",
+    " appendfsync always where nothing may be lost.",
     "no": "appendfsync is no: a crash of the server's machine can lose up to half a minute of answered calls. Set"
     " appendfsync everysec or always.",
 }
+_EARLY_WAITAOF = (
+    "appendfsync is everysec, and some servers, Redis 7.4 and Valkey 9.1 among them, then answer WAITAOF too early."
+    " Set appendfsync always where nothing may be lost."
+)
 
 Ask = Callable[..., Any]
 """Sends a command, gives its answer."""
@@ -108,7 +112,10 @@ def _durability(server: Server, address: Address) -> str:
     if not server.has_aof:
         sentence = _SNAPSHOT
     elif address.wait_aof:
-        sentence = "What was answered survives a crash of the server and power loss: each change waits for its fsync."
+        sentence = (
+            "What was answered survives a crash of the server and power loss as far as the server's WAITAOF tells the"
+            " truth: each change waits for it."
+        )
     else:
         sentence = _SURVIVES.get(server.fsync, _SURVIVES["unknown"])
     if address.wait_replicas:
@@ -121,6 +128,8 @@ def _warnings(server: Server, address: Address) -> tuple[str, ...]:
     found = []
     if not server.has_aof:
         found.append(_NO_AOF)
+    elif address.wait_aof and server.fsync == "everysec":
+        found.append(_EARLY_WAITAOF)
     elif not address.wait_aof and server.fsync in _SLOW_SYNC:
         found.append(_SLOW_SYNC[server.fsync])
     if server.policy == "unknown":
