@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch pytest chaos bench lock clean
+.PHONY: help setup demo test lint format types arch pytest chaos test-long bench lock clean
 
 help:            ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ pytest: setup    ## all tests, in parallel
 
 chaos: setup     ## the long crash campaign (several minutes)
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
+
+test-long: setup ## the Redis engine on Redis 6.2 and on a Cluster, and all crash tests on every engine
+	@PERDURE_TEST_REDIS=6.2 $(BIN)/python -m pytest tests/conformance tests/stateful tests/engine_redis -k redis -n auto
+	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/engine_redis/test_cluster.py tests/runtime -k redis -n 2
 
 bench: setup     ## enqueue and drain beside the raw engine, as ratios
 	@$(BIN)/python bench/run.py

@@ -13,6 +13,8 @@ from tests.chaos.crew import Crew, until
 from perdure import Attempt
 
 _SAMPLE = 300
+_FEWEST_KILLS = 10
+_MORE = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class Report:
     """What came of a campaign."""
 
     verdict: Verdict
+    jobs: int
     kills: int
     wall: float
 
@@ -49,7 +52,12 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     workers = [_hire(campaign, crew) for _ in range(campaign.workers)]
     kills = 0
     next_kill = began + campaign.kill_every
-    while producer.poll() is None or not crew.is_drained():
+    jobs_made = campaign.jobs
+    while producer.poll() is None or kills < _FEWEST_KILLS or not crew.is_drained():
+        if producer.poll() == 0 and kills < _FEWEST_KILLS and crew.is_drained():
+            # Too little work for so slow a machine: more of it, until enough kills have met it.
+            producer = crew.produce(f"more-{jobs_made}", _MORE, "batches", seed=jobs_made, seconds=campaign.seconds)
+            jobs_made += _MORE
         if time.monotonic() - began > campaign.within:
             raise AssertionError(f"not drained within {campaign.within:g} s: {crew.client.stats()}")
         assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
@@ -68,7 +76,7 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     jobs = crew.jobs()
     sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
     histories: dict[str, list[Attempt]] = {job.id: crew.client.history(job.id) for job in sample}
-    return Report(verdict=check(crew.events(), jobs, histories), kills=kills, wall=wall)
+    return Report(verdict=check(crew.events(), jobs, histories), jobs=jobs_made, kills=kills, wall=wall)
 
 
 def _are_at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> bool:

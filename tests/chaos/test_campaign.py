@@ -29,6 +29,6 @@ def test_every_job_ends_once_though_workers_are_killed_all_the_time(
     record_property("campaign", figures)
     print(figures)
     assert verdict.problems() == {}
-    assert verdict.accepted == campaign.jobs
-    assert report.kills >= 5
+    assert verdict.accepted == report.jobs >= campaign.jobs
+    assert report.kills >= 10
     assert verdict.cut_short >= report.kills / 2, "the kills must have hit jobs that were running"

@@ -31,6 +31,8 @@ SETTINGS = [
 def test_durability_is_said_out_loud(
     server: RedisServer, appendonly: str, fsync: str, option: str, durability: str, warning: str | None
 ) -> None:
+    if "wait_aof" in option and server.is_oldest:
+        pytest.skip("the server has no WAITAOF")
     server.ask("CONFIG", "SET", "appendonly", appendonly)
     server.ask("CONFIG", "SET", "appendfsync", fsync)
     with closing(open_store(f"{server.url}&{option}", clock=VirtualClock())) as store:
@@ -43,7 +45,7 @@ def test_durability_is_said_out_loud(
         assert any(re.search(warning, one) for one in told.warnings)
 
 
-def managed(info: str) -> Capabilities:
+def managed(info: str, rest: str = "there") -> Capabilities:
     """What is said of a server that answers INFO and not CONFIG."""
 
     def ask(*command: str) -> bytes:
@@ -51,9 +53,9 @@ def managed(info: str) -> Capabilities:
             return info.encode()
         raise exceptions.ResponseError("unknown command 'CONFIG'")
 
-    server = look(ask)
-    check(server, "there")
-    return capabilities(server, read_address("there", is_tls=False))
+    server, address = look(ask), read_address(rest, is_tls=False)
+    check(server, address)
+    return capabilities(server, address)
 
 
 def test_a_managed_server_that_hides_its_settings_is_taken_with_a_warning() -> None:
@@ -74,10 +76,26 @@ def test_a_server_that_is_too_old_is_refused(info: str) -> None:
         managed(info)
 
 
+def test_a_server_without_waitaof_cannot_be_asked_to_wait_for_it() -> None:
+    with pytest.raises(Unsupported, match="has no WAITAOF"):
+        managed("redis_version:6.2.14\r\nmaxmemory_policy:noeviction\r\n", "there?wait_aof=true")
+
+
 def test_a_user_with_few_rights_can_do_everything(server: RedisServer) -> None:
     """The rights that docs/redis.md names are enough."""
     rights = "+@read +@write +@connection +eval +evalsha +publish +subscribe +unsubscribe +info +time +type"
-    server.ask("ACL", "SETUSER", "perdure", "on", ">secret", "resetkeys", "~{jobs}*", "&{jobs}:*", *rights.split())
+    server.ask(
+        "ACL",
+        "SETUSER",
+        "perdure",
+        "on",
+        ">secret",
+        "resetkeys",
+        "resetchannels",
+        "~{jobs}*",
+        "&{jobs}:*",
+        *rights.split(),
+    )
     url = with_options(f"redis://perdure:secret@?socket={server.socket}", prefix="jobs")
     with closing(open_store(url, clock=VirtualClock())) as store:
         scene = Scene(store, VirtualClock())

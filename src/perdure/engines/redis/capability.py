@@ -16,6 +16,7 @@ from perdure.errors import EngineUnreachable, Unsupported
 from perdure.store.capability import Capabilities
 
 OLDEST = {"redis": (6, 2), "valkey": (7, 2)}
+FIRST_WAITAOF = (7, 2)
 
 _SURVIVES = {
     "always": "What was answered survives a crash of the server and power loss: append-only file, one fsync for each"
@@ -79,14 +80,21 @@ def look(ask: Ask) -> Server:
     )
 
 
-def check(server: Server, where: str) -> None:
+def check(server: Server, address: Address) -> None:
     """Refuse a server that is too old or may evict keys."""
+    where = address.name
     numbers = tuple(int(part) for part in server.version.split(".")[:2] if part.isdigit())
     if numbers and numbers < OLDEST[server.kind]:
         raise EngineUnreachable(
             f"There is {server.kind.capitalize()} {server.version} at {where}, and Perdure needs Redis 6.2 or Valkey"
             " 7.2.",
             "Upgrade the server.",
+        )
+    if numbers and address.wait_aof and numbers < FIRST_WAITAOF:
+        raise Unsupported(
+            f"The store's URL says wait_aof=true, and {server.kind.capitalize()} {server.version} at {where} has no"
+            " WAITAOF.",
+            "Leave the option out and set appendfsync always on the server, or upgrade it to 7.2 or newer.",
         )
     if server.policy not in ("noeviction", "unknown"):
         raise Unsupported(
