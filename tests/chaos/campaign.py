@@ -51,19 +51,20 @@ def run(campaign: Campaign, crew: Crew) -> Report:
         if time.monotonic() - began > campaign.within:
             raise AssertionError(f"not drained within {campaign.within:g} s: {crew.client.stats()}")
         assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
-        # On a machine so slow that a newcomer is not at work yet when the next one should go, the kills wait for it:
+        # On a machine so slow that newcomers are not at work yet when the next one should go, the kills wait for them:
         # else there would be nobody left to do the work, and nothing to see.
-        if time.monotonic() < next_kill or not _are_at_work(workers, crew):
+        places = _at_work(workers, crew)
+        if time.monotonic() < next_kill or len(places) <= len(workers) // 2:
             time.sleep(0.02)
             continue
-        place = rng.randrange(len(workers))
+        place = rng.choice(places)
         crew.kill(workers[place])
         workers[place] = _hire(campaign, crew)
         kills += 1
         next_kill = time.monotonic() + campaign.kill_every
     assert producer.returncode == 0
     wall = time.monotonic() - began
-    until(lambda: _are_at_work(workers, crew), "the last newcomer is at work")
+    until(lambda: len(_at_work(workers, crew)) == len(workers), "the last newcomer is at work")
     assert crew.stop(*workers) == [0] * len(workers), "a worker did not stop gently"
     jobs = crew.jobs()
     sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
@@ -71,9 +72,10 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     return Report(verdict=check(crew.events(), jobs, histories), kills=kills, wall=wall)
 
 
-def _are_at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> bool:
+def _at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> list[int]:
+    """The places of those that have registered."""
     registered = crew.registered()
-    return all(worker.pid in registered for worker in workers)
+    return [place for place, worker in enumerate(workers) if worker.pid in registered]
 
 
 def _hire(campaign: Campaign, crew: Crew) -> subprocess.Popen[bytes]:
