@@ -28,7 +28,7 @@ class Campaign:
     """The mean length of a run."""
     kill_every: float
     is_patient: bool
-    """Whether a kill waits until the last newcomer is at work: on a slow machine there would be nobody left to work."""
+    """Whether a kill waits until most are at work: on a slow machine there would be nobody left to do any."""
     lease: str
     within: float
     seed: int = 1
@@ -61,17 +61,18 @@ def run(campaign: Campaign, crew: Crew) -> Report:
         if time.monotonic() - began > campaign.within:
             raise AssertionError(f"not drained within {campaign.within:g} s: {crew.client.stats()}")
         assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
-        if time.monotonic() < next_kill or (campaign.is_patient and not _are_at_work(workers, crew)):
+        places = _at_work(workers, crew) if campaign.is_patient else list(range(len(workers)))
+        if time.monotonic() < next_kill or len(places) <= len(workers) // 2:
             time.sleep(0.02)
             continue
-        place = rng.randrange(len(workers))
+        place = rng.choice(places)
         crew.kill(workers[place])
         workers[place] = _hire(campaign, crew)
         kills += 1
         next_kill = time.monotonic() + campaign.kill_every
     assert producer.returncode == 0
     wall = time.monotonic() - began
-    until(lambda: _are_at_work(workers, crew), "the last newcomer is at work")
+    until(lambda: len(_at_work(workers, crew)) == len(workers), "the last newcomer is at work")
     assert crew.stop(*workers) == [0] * len(workers), "a worker did not stop gently"
     jobs = crew.jobs()
     sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
@@ -79,9 +80,10 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     return Report(verdict=check(crew.events(), jobs, histories), jobs=jobs_made, kills=kills, wall=wall)
 
 
-def _are_at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> bool:
+def _at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> list[int]:
+    """The places of those that have registered."""
     registered = crew.registered()
-    return all(worker.pid in registered for worker in workers)
+    return [place for place, worker in enumerate(workers) if worker.pid in registered]
 
 
 def _hire(campaign: Campaign, crew: Crew) -> subprocess.Popen[bytes]:

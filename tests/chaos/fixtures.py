@@ -88,18 +88,11 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 @pytest.fixture
 def crew(engine: Engine, tmp_path: Path) -> Iterator[Crew]:
     """Processes on the engine's store; whatever is left of them is ended after the test, and the store is checked."""
-    yield from _working(engine, tmp_path)
+    yield from working(engine, tmp_path)
 
 
-@pytest.fixture(scope="module", params=list(ENGINES))
-def shared_crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    """A crew for all tests of a module: for those that show that one and the same worker survives them all."""
-    directory = tmp_path_factory.mktemp("shared")
-    for engine in ENGINES[request.param](directory):
-        yield from _working(engine, directory)
-
-
-def _working(engine: Engine, directory: Path) -> Iterator[Crew]:
+def working(engine: Engine, directory: Path) -> Iterator[Crew]:
+    """A crew on an engine, checked and ended when it is done."""
     crew = Crew(engine, directory)
     try:
         yield crew

@@ -117,3 +117,13 @@ def test_a_dismissed_job_leaves_no_key_when_it_is_pruned(scene: Scene, client: r
     scene.store.discard(JobFilter(), 10).wait()
     scene.store.prune(timedelta(0), 10).wait()
     assert keys_of(client, tag) == [f"{tag}:schema"]
+
+
+def test_the_docs_list_every_key_with_its_type_members_and_score() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "redis.md").read_text(encoding="utf-8")
+    rows = [line for line in text.partition("## Keys")[2].partition("## ")[0].splitlines() if line.startswith("| `")]
+    wanted = []
+    for key in KEYS:
+        holds = key.holds.replace("|", r"\|")
+        wanted.append(f"| `{key.name}` | {key.type} | {holds} | {key.score} |".replace("|  |", "| |"))
+    assert rows == wanted
