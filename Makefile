@@ -36,7 +36,8 @@ pytest: setup    ## all tests, in parallel
 chaos: setup     ## the long crash campaign (several minutes)
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
 
-test-long: setup ## the Redis engine on Redis 6.2 and on a Cluster, and all crash tests on every engine
+test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, and the worker tests on Redis
+	@PERDURE_TEST_POSTGRES_MAJOR=16 $(BIN)/python -m pytest tests/conformance tests/engine_postgres -k postgres -n auto
 	@PERDURE_TEST_REDIS=6.2 $(BIN)/python -m pytest tests/conformance tests/stateful tests/engine_redis -k redis -n auto
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/engine_redis/test_cluster.py tests/runtime -k redis -n 2
 
