@@ -58,6 +58,7 @@ def test_nothing_is_lost_and_workers_go_on_though_the_server_crashes(
         workers[0] = crew.worker(lease="3s", concurrency=8)
     until(lambda: is_drained(crew), "every job has ended", within=120)
     assert [worker.poll() for worker in workers] == [None] * 3, "no worker ended by itself"
+    until(lambda: {worker.pid for worker in workers} <= set(crew.registered()), "the last newcomer is at work")
     assert crew.stop(*workers) == [0, 0, 0]
     verdict = check(crew.events(), crew.jobs())
     figures = f"{RESTARTS} crashes of the server in {time.monotonic() - began:.1f} s; {verdict.figures()}"

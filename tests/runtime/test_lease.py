@@ -28,4 +28,5 @@ def test_a_worker_whose_handler_blocks_it_keeps_its_lease(crew: Crew, task: str,
     assert (job.state, job.attempt) == ("succeeded", 1)
     assert [event.pid for event in crew.seen("start", job=job_id)] == [blocked.pid]
     assert crew.registered()[blocked.pid] == worker_id
+    until(lambda: other.pid in crew.registered(), "the other worker is there")
     assert crew.stop(blocked, other) == [0, 0]
