@@ -1,0 +1,1 @@
+"""HTTP jobs: the request as a job, the guard over addresses, signatures, and what an answer means."""
