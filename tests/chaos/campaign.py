@@ -1,19 +1,25 @@
-"""The crash campaign: workers are killed and replaced, at a steady pace, while they work off a stream of jobs."""
+"""The crash campaign: workers are killed and replaced, at a steady pace, while they work off a stream of jobs.
+
+The engine's server may be crashed once in the middle. Around that moment no worker is killed, so that the pace before
+and after it is the pace of the same processes.
+"""
 
 from __future__ import annotations
 
 import random
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker import Verdict, check
 from tests.chaos.crew import Crew, until
+from tests.chaos.ledger import Event, of_kind
 
 from perdure import Attempt
+from perdure.errors import EngineError
 
 _SAMPLE = 300
-_FEWEST_KILLS = 10
 _MORE = 300
 
 
@@ -27,11 +33,34 @@ class Campaign:
     seconds: float
     """The mean length of a run."""
     kill_every: float
+    fewest_kills: int = 10
     is_patient: bool
     """Whether a kill waits until most are at work: on a slow machine there would be nobody left to do any."""
     lease: str
     within: float
+    calm: float = 10.0
+    """How many seconds before and after the server's crash no worker is killed."""
+    settling: float = 3.0
+    """How many seconds after a change the pace is not counted: leases run out and newcomers start."""
     seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crash:
+    """The server's crash: when, how long until it was back and the next attempt ended, and the pace around it."""
+
+    down: float
+    until_next_end: float
+    before: float
+    """Attempts that ended per second of the calm before it."""
+    after: float
+    """The same of the calm after it, once leases that ran out meanwhile are settled."""
+
+    def figures(self) -> str:
+        return (
+            f"server down for {self.down:.2f} s, next attempt ended {self.until_next_end:.2f} s after the crash, "
+            f"{self.before:.1f} attempts/s before, {self.after:.1f} after ({self.after / self.before:.2f})"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +71,62 @@ class Report:
     jobs: int
     kills: int
     wall: float
+    crash: Crash | None = None
 
 
-def run(campaign: Campaign, crew: Crew) -> Report:
+class _Storm:
+    """The server's crash in the middle: when it is time, and when workers may be killed."""
+
+    def __init__(self, campaign: Campaign, crash: Callable[[], None]) -> None:
+        self._campaign = campaign
+        self._crash = crash
+        self._calm_since: float | None = None
+        self.crashed_at: float | None = None
+        self.back_at = 0.0
+
+    def is_calm(self, ended: int) -> bool:
+        """Whether workers are left alone now; crashes the server when its time has come."""
+        now = time.monotonic()
+        if self.crashed_at is not None:
+            return now < self.back_at + self._campaign.settling + self._campaign.calm
+        if self._calm_since is None and ended >= 0.4 * self._campaign.jobs:
+            self._calm_since = now
+        # The newest worker needs its second to be at work before the calm counts.
+        if self._calm_since is not None and now >= self._calm_since + self._campaign.settling + self._campaign.calm:
+            self.crashed_at = time.monotonic()
+            self._crash()
+            self.back_at = time.monotonic()
+        return self._calm_since is not None
+
+    def report(self, events: Sequence[Event]) -> Crash:
+        assert self.crashed_at is not None, "the server was never crashed"
+        ends = [event.at for event in of_kind(events, "end")]
+        calm, settled = self._campaign.calm, self.back_at + self._campaign.settling
+        return Crash(
+            down=self.back_at - self.crashed_at,
+            until_next_end=min(at for at in ends if at > self.back_at) - self.crashed_at,
+            before=sum(self.crashed_at - calm <= at < self.crashed_at for at in ends) / calm,
+            after=sum(settled <= at < settled + calm for at in ends) / calm,
+        )
+
+
+def run(campaign: Campaign, crew: Crew, crash: Callable[[], None] | None = None) -> Report:
     """Produce, work, kill and replace until every job has ended; then compare the ledger with the store."""
     began = time.monotonic()
+    storm = _Storm(campaign, crash) if crash else None
     rng = random.Random(campaign.seed)
     producer = crew.produce("job", campaign.jobs, "batches", seed=campaign.seed, seconds=campaign.seconds)
     workers = [_hire(campaign, crew) for _ in range(campaign.workers)]
     kills = 0
     next_kill = began + campaign.kill_every
     jobs_made = campaign.jobs
-    while producer.poll() is None or kills < _FEWEST_KILLS or not crew.is_drained():
-        if producer.poll() == 0 and kills < _FEWEST_KILLS and crew.is_drained():
+    while producer.poll() is None or kills < campaign.fewest_kills or not _is_drained(crew):
+        if storm and storm.is_calm(_ended(crew)):
+            assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
+            next_kill = time.monotonic() + campaign.kill_every
+            time.sleep(0.1)
+            continue
+        if producer.poll() == 0 and kills < campaign.fewest_kills and _is_drained(crew):
             # Too little work for so slow a machine: more of it, until enough kills have met it.
             producer = crew.produce(f"more-{jobs_made}", _MORE, "batches", seed=jobs_made, seconds=campaign.seconds)
             jobs_made += _MORE
@@ -63,7 +135,7 @@ def run(campaign: Campaign, crew: Crew) -> Report:
         assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
         places = _at_work(workers, crew) if campaign.is_patient else list(range(len(workers)))
         if time.monotonic() < next_kill or len(places) <= len(workers) // 2:
-            time.sleep(0.02)
+            time.sleep(0.1)
             continue
         place = rng.choice(places)
         crew.kill(workers[place])
@@ -77,7 +149,30 @@ def run(campaign: Campaign, crew: Crew) -> Report:
     jobs = crew.jobs()
     sample = rng.sample(jobs, min(_SAMPLE, len(jobs)))
     histories: dict[str, list[Attempt]] = {job.id: crew.client.history(job.id) for job in sample}
-    return Report(verdict=check(crew.events(), jobs, histories), jobs=jobs_made, kills=kills, wall=wall)
+    events = crew.events()
+    return Report(
+        verdict=check(events, jobs, histories),
+        jobs=jobs_made,
+        kills=kills,
+        wall=wall,
+        crash=storm.report(events) if storm else None,
+    )
+
+
+def _is_drained(crew: Crew) -> bool:
+    try:
+        return crew.is_drained()
+    except EngineError:
+        return False  # the server is on its way back
+
+
+def _ended(crew: Crew) -> int:
+    """How many jobs have ended."""
+    try:
+        stats = crew.client.stats()
+    except EngineError:
+        return 0
+    return stats.succeeded + stats.dead + stats.cancelled
 
 
 def _at_work(workers: list[subprocess.Popen[bytes]], crew: Crew) -> list[int]:

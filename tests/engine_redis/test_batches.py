@@ -17,7 +17,7 @@ from perdure.store.reads import JobFilter
 
 async def test_enqueues_at_once_share_a_few_scripts(store: RedisStore, scene: Scene) -> None:
     await asyncio.gather(*(store.enqueue([scene.new_job()]) for _ in range(500)))
-    assert store._groups_of_loop().enqueues.batches <= 3
+    assert store._groups.enqueues().batches <= 3
     assert await store.count(JobFilter()) == 500
 
 
@@ -28,13 +28,13 @@ async def test_commits_at_once_share_a_few_scripts(store: RedisStore, scene: Sce
     assert len(jobs) == 200
     answers = await asyncio.gather(*(store.commit([ended(job, success(job))]) for job in jobs))
     assert answers == [[True]] * 200
-    assert store._groups_of_loop().commits.batches <= 3
+    assert store._groups.commits().batches <= 3
 
 
 async def test_at_idle_an_enqueue_goes_at_once_and_alone(store: RedisStore, scene: Scene) -> None:
     for _ in range(5):
         await store.enqueue([scene.new_job()])
-    assert store._groups_of_loop().enqueues.batches == 5
+    assert store._groups.enqueues().batches == 5
 
 
 async def test_a_job_that_cannot_be_stored_costs_its_own_enqueue_only(store: RedisStore, scene: Scene) -> None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.clock import Clock
 from perdure.engines.door import Door
+from perdure.engines.group import Groups
 from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, reads, replay, workers
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
 from perdure.engines.postgres.fault import to_perdure_error
-from perdure.engines.postgres.group import Group
 from perdure.engines.postgres.player import Player
-from perdure.engines.postgres.reply import Asked, Grouped, together
 from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
+from perdure.engines.reply import Asked, Grouped
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
@@ -56,7 +55,7 @@ class PostgresStore:
         self._player = Player(address, clock, self._check_open)
         self._wakeups = PostgresWakeups(address, secrets.token_hex(8), has_thread=not is_inline)
         self._doubts = commit.Doubts()
-        self._groups: dict[asyncio.AbstractEventLoop, _Groups] = {}
+        self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
 
     def begin(self, *, auto_migrate: bool) -> None:
         """Make the first connection: look at the server, and at the schema."""
@@ -81,7 +80,7 @@ class PostgresStore:
             self._player.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
-        return Grouped(jobs, self._enqueue, lambda: self._groups_of_loop().enqueues)
+        return Grouped(jobs, self._enqueue, self._groups.enqueues)
 
     def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         return self._within(connection, enqueue.enqueue_within(jobs, self._wakeups.always()))
@@ -103,7 +102,7 @@ class PostgresStore:
         return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
-        return Grouped(ended, self._commit, lambda: self._groups_of_loop().commits)
+        return Grouped(ended, self._commit, self._groups.commits)
 
     def promote(self, limit: int) -> Reply[Promoted]:
         return self._ask(jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
@@ -182,14 +181,12 @@ class PostgresStore:
         return self._ask(reads.resume(queue), wakes=_always)
 
     def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
-        if wakes is None:
-            return Asked(self._player, verb, None, is_beat=is_beat)
-
         def answered(answer: T) -> None:
-            if wakes(answer):
+            if wakes is not None and wakes(answer):
                 self._wakeups.hint()
 
-        return Asked(self._player, verb, answered, is_beat=is_beat)
+        player = self._player
+        return Asked(lambda: player.play(verb, is_beat=is_beat), lambda: player.play_on_loop(verb), answered)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
@@ -233,30 +230,9 @@ class PostgresStore:
         except Exception as error:
             raise to_perdure_error(error, self._address.name) from error
 
-    def _groups_of_loop(self) -> _Groups:
-        loop = asyncio.get_running_loop()
-        found = self._groups.get(loop)
-        if found is None:
-            for other in [other for other in self._groups if other.is_closed()]:
-                self._groups.pop(other, None)
-            found = self._groups[loop] = _Groups(self._enqueue_on_loop, self._commit_on_loop)
-        return found
-
     def _check_open(self) -> None:
         with self._door.held_open():
             pass
-
-
-class _Groups:
-    """What travels in groups on one event loop."""
-
-    def __init__(
-        self,
-        enqueue_all: Callable[[Sequence[NewJob]], Awaitable[list[JobId]]],
-        commit_all: Callable[[Sequence[Ended]], Awaitable[list[bool]]],
-    ) -> None:
-        self.enqueues: Group[Sequence[NewJob], list[JobId]] = Group(together(enqueue_all), len)
-        self.commits: Group[Sequence[Ended], list[bool]] = Group(together(commit_all), len)
 
 
 def _always(answer: object) -> bool:

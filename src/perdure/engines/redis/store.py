@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.clock import Clock
 from perdure.engines.door import Door
+from perdure.engines.group import Groups
 from perdure.engines.redis import commit, enqueue, fetch, jobs, reads, replay, schema, workers
 from perdure.engines.redis.address import Address, read_address
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.fault import to_perdure_error
-from perdure.engines.redis.group import Group
 from perdure.engines.redis.player import Player
-from perdure.engines.redis.reply import Asked, Grouped
 from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
+from perdure.engines.reply import Asked, Grouped
 from perdure.errors import Unsupported
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.state import ENQUEUED
@@ -59,7 +58,7 @@ class RedisStore:
         self._player = Player(address, clock, sender, self._check_open)
         self._wakeups = RedisWakeups(address, sender, self._player.client, has_thread=not is_inline)
         self._doubts = commit.Doubts()
-        self._groups: dict[asyncio.AbstractEventLoop, _Groups] = {}
+        self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
 
     def begin(self) -> None:
         """Look at the server, and at the version of the store."""
@@ -82,7 +81,7 @@ class RedisStore:
             self._player.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
-        return Grouped(jobs, self._enqueue, lambda: self._groups_of_loop().enqueues)
+        return Grouped(jobs, self._enqueue, self._groups.enqueues)
 
     def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         raise _no_shared_transaction("enqueue")
@@ -100,7 +99,7 @@ class RedisStore:
         return self._ask(lambda: fetch.fetch(worker, wants, limit))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
-        return Grouped(ended, self._commit, lambda: self._groups_of_loop().commits)
+        return Grouped(ended, self._commit, self._groups.commits)
 
     def promote(self, limit: int) -> Reply[Promoted]:
         return self._ask(lambda: jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
@@ -179,14 +178,12 @@ class RedisStore:
         return self._ask(lambda: reads.resume(queue), wakes=_always)
 
     def _ask(self, make: Callable[[], Verb[T]], *, wakes: Callable[[T], bool] | None = None) -> Reply[T]:
-        if wakes is None:
-            return Asked(self._player, make, None)
-
         def answered(answer: T) -> None:
-            if wakes(answer):
+            if wakes is not None and wakes(answer):
                 self._wakeups.hint()
 
-        return Asked(self._player, make, answered)
+        player = self._player
+        return Asked(lambda: player.play(make()), lambda: player.play_on_loop(make()), answered)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         ids = self._player.play(enqueue.enqueue(jobs))
@@ -212,30 +209,9 @@ class RedisStore:
         if any(one.outcome.state in ENQUEUED for one in ended):
             self._wakeups.hint()
 
-    def _groups_of_loop(self) -> _Groups:
-        loop = asyncio.get_running_loop()
-        found = self._groups.get(loop)
-        if found is None:
-            for other in [other for other in self._groups if other.is_closed()]:
-                self._groups.pop(other, None)
-            found = self._groups[loop] = _Groups(self._enqueue_on_loop, self._commit_on_loop)
-        return found
-
     def _check_open(self) -> None:
         with self._door.held_open():
             pass
-
-
-class _Groups:
-    """What travels in groups on one event loop."""
-
-    def __init__(
-        self,
-        enqueue_all: Callable[[Sequence[NewJob]], Awaitable[list[JobId]]],
-        commit_all: Callable[[Sequence[Ended]], Awaitable[list[bool]]],
-    ) -> None:
-        self.enqueues: Group[NewJob, JobId] = Group(enqueue_all)
-        self.commits: Group[Ended, bool] = Group(commit_all)
 
 
 def _always(answer: object) -> bool:

@@ -1,4 +1,4 @@
-"""The replies of the engine: awaited they use the running loop's connections, waited for the calling thread's."""
+"""The replies of engines with a server: awaited on the running loop's connections, waited for on the thread's own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
-from perdure.engines.redis.group import Group
-from perdure.engines.redis.player import Player
-from perdure.engines.redis.verb import Verb
+from perdure.engines.group import Group
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -17,26 +15,29 @@ A = TypeVar("A")
 class Asked(Generic[T]):
     """The reply to a verb that goes its own way."""
 
-    __slots__ = ("_answered", "_make", "_player")
+    __slots__ = ("_answered", "_play", "_play_on_loop")
 
-    def __init__(self, player: Player, make: Callable[[], Verb[T]], answered: Callable[[T], None] | None) -> None:
-        self._player = player
-        self._make = make
+    def __init__(
+        self,
+        play: Callable[[], T],
+        play_on_loop: Callable[[], Coroutine[Any, Any, T]],
+        answered: Callable[[T], None],
+    ) -> None:
+        self._play = play
+        self._play_on_loop = play_on_loop
         self._answered = answered
 
     def wait(self) -> T:
-        answer = self._player.play(self._make())
-        if self._answered is not None:
-            self._answered(answer)
+        answer = self._play()
+        self._answered(answer)
         return answer
 
     def __await__(self) -> Generator[Any, None, T]:
-        return _carried_through(self._play()).__await__()
+        return _carried_through(self._carry()).__await__()
 
-    async def _play(self) -> T:
-        answer = await self._player.play_on_loop(self._make())
-        if self._answered is not None:
-            self._answered(answer)
+    async def _carry(self) -> T:
+        answer = await self._play_on_loop()
+        self._answered(answer)
         return answer
 
 

@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from perdure.errors import EngineError, PerdureError
+from perdure.errors import EngineBusy, EngineFull, EngineUnreachable
+from perdure.model.job import JobId, NewJob
+from perdure.store.jobs import Ended
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -68,8 +70,8 @@ class Group(Generic[T, A]):
             for _, waiting in batch:
                 waiting.cancel()
             raise
-        except EngineError as error:
-            # The engine did not do its part: asking again for each would only take longer.
+        except (EngineUnreachable, EngineBusy, EngineFull) as error:
+            # The engine could not do its part: asking again for each would only take longer.
             for _, waiting in batch:
                 _fail(waiting, type(error)(error.message, error.hint), error.__cause__)
         except Exception as error:
@@ -85,7 +87,37 @@ class Group(Generic[T, A]):
                     waiting.set_result(mine)
 
 
-def _fail(waiting: asyncio.Future[list[A]], error: Exception | PerdureError, cause: BaseException | None) -> None:
+class Groups:
+    """What travels in groups on each event loop: enqueues and commits."""
+
+    def __init__(
+        self,
+        enqueue: Callable[[Sequence[NewJob]], Awaitable[list[JobId]]],
+        commit: Callable[[Sequence[Ended]], Awaitable[list[bool]]],
+    ) -> None:
+        self._enqueue = enqueue
+        self._commit = commit
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[Group[NewJob, JobId], Group[Ended, bool]]] = {}
+
+    def enqueues(self) -> Group[NewJob, JobId]:
+        """The enqueues on the running event loop."""
+        return self._of_loop()[0]
+
+    def commits(self) -> Group[Ended, bool]:
+        """The commits on the running event loop."""
+        return self._of_loop()[1]
+
+    def _of_loop(self) -> tuple[Group[NewJob, JobId], Group[Ended, bool]]:
+        loop = asyncio.get_running_loop()
+        found = self._loops.get(loop)
+        if found is None:
+            for other in [other for other in self._loops if other.is_closed()]:
+                self._loops.pop(other, None)
+            found = self._loops[loop] = Group(self._enqueue), Group(self._commit)
+        return found
+
+
+def _fail(waiting: asyncio.Future[list[A]], error: Exception, cause: BaseException | None) -> None:
     if not waiting.done():
         error.__cause__ = cause
         waiting.set_exception(error)
