@@ -14,7 +14,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from tests.servers.ports import free_port
 
 from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
@@ -54,7 +54,7 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._data = self.directory / "data"
         self._owner = _owner()
-        self.port = _free_port()
+        self.port = free_port()
         if self._owner is not None:
             os.chown(self.directory, self._owner["user"], self._owner["group"])
         os.chmod(self.directory, 0o755)
@@ -195,9 +195,3 @@ def _owner() -> dict[str, Any] | None:
         return None
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

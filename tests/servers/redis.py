@@ -52,9 +52,10 @@ class RedisServer:
         """Whether it is the oldest server that the engine supports."""
         return os.environ.get(VERSION) == "6.2"
 
-    def start(self, *, is_awaited: bool = True) -> None:
-        """Start the server on its data and, unless told otherwise, wait until it answers."""
-        settings = [part for name, value in self._settings.items() for part in (f"--{name}", value)]
+    def start(self, *, is_awaited: bool = True, **more: str) -> None:
+        """Start the server on its data, with more settings if given; unless told otherwise, wait until it answers."""
+        given = {**self._settings, **more}
+        settings = [part for name, value in given.items() for part in (f"--{name}", value)]
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.directory)]
         self._process = subprocess.Popen(
             [self._program, *place, *settings],
