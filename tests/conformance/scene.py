@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.clock import VirtualClock
 from perdure.model.failure import Failure
+from perdure.model.fairness import WHOLE
 from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
 from perdure.model.outcome import Outcome
 from perdure.store import Store
@@ -67,6 +68,13 @@ def death(job: Job, **changes: Any) -> Outcome:
     return failure(job, **{"state": "dead", "reason": "exhausted", "delay": None, **changes})
 
 
+def a_want(queue: str = "mail", fresh: int = 50, retry: int = 50, **changes: Any) -> Want:
+    """What asks for so many jobs of each lane."""
+    count = fresh + retry
+    share = retry * WHOLE // count if count else 0
+    return Want(queue=queue, count=count, retry_share=share, carry=retry * WHOLE - share * count, **changes)
+
+
 class Scene:
     """A store under test, its clock, and the jobs made so far."""
 
@@ -93,8 +101,7 @@ class Scene:
         return worker
 
     def fetch(self, worker: WorkerId, *, limit: int = 100, queue: str = "mail", **want: Any) -> list[Job]:
-        asked = Want(**{"queue": queue, "fresh": 50, "retry": 50, **want})
-        return self.store.fetch(worker, [asked], limit).wait()
+        return self.store.fetch(worker, [a_want(queue, **want)], limit).wait().jobs
 
     def running(self, worker: WorkerId | None = None, **changes: Any) -> Job:
         """A job that was just made and fetched; nothing else may be ready in its queue."""

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.conformance.scene import LEASE, SECOND, Scene, ended, failure, success
+from tests.conformance.scene import LEASE, SECOND, Scene, a_want, ended, failure, success
 
 from perdure.clock import Clock
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
 from perdure.store import Store
-from perdure.store.jobs import Want
 
 
 def make_retries(scene: Scene, worker: WorkerId, count: int, **changes: object) -> list[str]:
@@ -142,16 +141,16 @@ def test_wants_are_served_in_their_order_until_the_limit(scene: Scene) -> None:
     worker = scene.worker()
     scene.store.enqueue([scene.new_job(queue=queue, priority=9) for queue in "aaabbb"]).wait()
     scene.store.enqueue([scene.new_job(queue="c") for _ in range(3)]).wait()
-    wants = [Want(queue=queue, fresh=2, retry=0) for queue in "cab"]
-    got = [job.queue for job in scene.store.fetch(worker, wants, 5).wait()]
+    wants = [a_want(queue, fresh=2, retry=0) for queue in "cab"]
+    got = [job.queue for job in scene.store.fetch(worker, wants, 5).wait().jobs]
     assert got == ["c", "c", "a", "a", "b"]
 
 
 def test_a_queue_wanted_twice_gives_each_job_once(scene: Scene) -> None:
     worker = scene.worker()
     scene.store.enqueue([scene.new_job() for _ in range(3)]).wait()
-    want = Want(queue="mail", fresh=2, retry=0)
-    jobs = scene.store.fetch(worker, [want, want], 10).wait()
+    want = a_want(fresh=2, retry=0)
+    jobs = scene.store.fetch(worker, [want, want], 10).wait().jobs
     assert len({job.id for job in jobs}) == len(jobs)
     assert all(job.attempt == 1 for job in jobs)
 
@@ -255,8 +254,8 @@ def test_a_paused_queue_gives_nothing_and_others_go_on(scene: Scene) -> None:
     scene.enqueue(queue="mail")
     other = scene.enqueue(queue="other")
     scene.store.pause("mail", "deploy").wait()
-    wants = [Want(queue=queue, fresh=5, retry=5) for queue in ("mail", "other")]
-    assert [job.id for job in scene.store.fetch(worker, wants, 10).wait()] == [other]
+    wants = [a_want(queue, fresh=5, retry=5) for queue in ("mail", "other")]
+    assert [job.id for job in scene.store.fetch(worker, wants, 10).wait().jobs] == [other]
 
 
 def test_a_worker_that_never_registered_gets_lease_lost(scene: Scene) -> None:
@@ -319,7 +318,7 @@ def test_two_openings_never_get_the_same_attempt(scene: Scene, open_again: Calla
     claimed: list[Job] = []
 
     def claim(store: Store, worker: WorkerId) -> None:
-        while jobs := store.fetch(worker, [Want(queue="mail", fresh=5, retry=0)], 5).wait():
+        while jobs := store.fetch(worker, [a_want(fresh=5, retry=0)], 5).wait().jobs:
             claimed.extend(jobs)
 
     threads = [threading.Thread(target=claim, args=pair) for pair in zip(stores, workers, strict=True)]
