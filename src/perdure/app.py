@@ -241,13 +241,13 @@ class App:
         encoded = encode_args(tuple(args), dict(kwargs), self.max_payload)
         return self.enqueue_many([bind_named(task, encoded, make_options(**options))])[0]
 
-    def explain(self, task: str) -> Explanation:
+    def explain(self, task: str, operator: Mapping[str, QueueSettings] | None = None) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
-        return self.registry.explain_task(task, self.surroundings.clock.now())
+        return self.registry.explain_task(task, self.surroundings.clock.now(), operator or {})
 
-    def explain_job(self, job: Job) -> Explanation:
+    def explain_job(self, job: Job, operator: Mapping[str, QueueSettings] | None = None) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
-        return self.registry.explain_job(job)
+        return self.registry.explain_job(job, operator or {})
 
     def run_worker(
         self,

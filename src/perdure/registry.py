@@ -101,7 +101,7 @@ class Registry:
         )
         return effective(said, policy.retry_queue)
 
-    def explain_task(self, name: str, now: datetime) -> Explanation:
+    def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
         task = self._tasks.get(name)
         if task is None:
@@ -111,14 +111,21 @@ class Registry:
             f"task {name}",
             self.policy(_plain_job(task, now)),
             queue=task.queue,
+            treated=self.effective_queue(task.queue, operator.get(task.queue, NOTHING_SAID)),
             delivery=task.delivery,
             delivery_origin="task",
         )
 
-    def explain_job(self, job: Job) -> Explanation:
+    def explain_job(self, job: Job, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
-        subject = f"job {job.id} ({job.task})"
-        return explain(subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job")
+        return explain(
+            f"job {job.id} ({job.task})",
+            self.policy(job),
+            queue=job.queue,
+            treated=self.effective_queue(job.queue, operator.get(job.queue, NOTHING_SAID)),
+            delivery=job.delivery,
+            delivery_origin="job",
+        )
 
     def refuse_unreachable_functions(self) -> None:
         """Every function that is to run in a child process must be one that a child can find."""

@@ -103,6 +103,18 @@ class Scene:
     def fetch(self, worker: WorkerId, *, limit: int = 100, queue: str = "mail", **want: Any) -> list[Job]:
         return self.store.fetch(worker, [a_want(queue, **want)], limit).wait().jobs
 
+    def make_retries(self, worker: WorkerId, count: int, **changes: Any) -> list[JobId]:
+        """So many jobs ready in the retry lane of their queue; no fresh ones may be ready there."""
+        made: list[JobId] = []
+        while len(made) < count:
+            some = min(1000, count - len(made))
+            self.store.enqueue([self.new_job(**changes) for _ in range(some)]).wait()
+            jobs = self.fetch(worker, queue=changes.get("queue", "mail"), fresh=some, retry=0, limit=some)
+            assert len(jobs) == some
+            self.store.commit([ended(job, failure(job, state="ready", delay=0 * SECOND)) for job in jobs]).wait()
+            made += [job.id for job in jobs]
+        return made
+
     def running(self, worker: WorkerId | None = None, **changes: Any) -> Job:
         """A job that was just made and fetched; nothing else may be ready in its queue."""
         worker = worker or self.worker()

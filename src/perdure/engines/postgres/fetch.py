@@ -43,7 +43,7 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
             jobs = [to_job(row) for row in rows if row[0] is not None]
             if jobs or (want.is_strict and could_give):
                 room = offered
-            if len(jobs) < count:
+            if len(jobs) < offered:
                 in_vain.add(want.queue)
             claimed += jobs
         rooms.append(room)
