@@ -21,12 +21,14 @@ from perdure.identity import Ids
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
-from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
+from perdure.model.queue_settings import Cap, QueueSettings
+from perdure.model.queue_text import read_queue_settings
 from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.state import Delivery
+from perdure.model.turns import read_weights
 from perdure.observe.log import LogObserver
 from perdure.registry import Registry
 from perdure.runtime.worker import Plan, Worker
@@ -37,7 +39,6 @@ from perdure.task import (
     RetryLike,
     Task,
     bind_named,
-    checked_queue,
     checked_timeout,
     make_options,
 )
@@ -86,7 +87,12 @@ class App:
             max_retry_after=settings.max_retry_after,
             unknown_task_ttl=settings.unknown_task_ttl,
         )
-        self.registry = Registry(policy, max_payload=settings.max_payload, max_result=settings.max_result)
+        self.registry = Registry(
+            policy,
+            max_payload=settings.max_payload,
+            max_result=settings.max_result,
+            configured=read_queue_settings(settings.queue_settings or ""),
+        )
         self._lock = threading.Lock()
         self._store: Store | None = None
         clock = SystemClock()
@@ -160,19 +166,18 @@ class App:
         name: str,
         *,
         retry: RetryLike | None = None,
-        retry_share: float = 0.2,
-        strict: bool = False,
+        retry_share: float | None = None,
+        strict: bool | None = None,
         retry_queue: str | None = None,
-        max_retries_running: int | None = None,
+        max_retries_running: Cap | None = None,
+        concurrency: Cap | None = None,
     ) -> None:
-        """Say how a queue treats its jobs; queues that nobody describes have the defaults."""
-        fairness = Fairness(
-            retry_share=retry_share,
-            is_strict=strict,
-            retry_queue=retry_queue,
-            max_retries_running=max_retries_running,
+        """Say how a queue treats its jobs and how many run at once, over all workers; the rest has its defaults."""
+        settings = QueueSettings(
+            retry_share=retry_share, is_strict=strict, max_retries_running=max_retries_running, concurrency=concurrency
         )
-        policy = QueuePolicy(retry=None if retry is None else Retry.coerce(retry), fairness=fairness)
+        own = None if retry is None else Retry.coerce(retry)
+        policy = QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings)
         self.registry.describe_queue(name, policy)
 
     @property
@@ -236,18 +241,18 @@ class App:
         encoded = encode_args(tuple(args), dict(kwargs), self.max_payload)
         return self.enqueue_many([bind_named(task, encoded, make_options(**options))])[0]
 
-    def explain(self, task: str) -> Explanation:
+    def explain(self, task: str, operator: Mapping[str, QueueSettings] | None = None) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
-        return self.registry.explain_task(task, self.surroundings.clock.now())
+        return self.registry.explain_task(task, self.surroundings.clock.now(), operator or {})
 
-    def explain_job(self, job: Job) -> Explanation:
+    def explain_job(self, job: Job, operator: Mapping[str, QueueSettings] | None = None) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
-        return self.registry.explain_job(job)
+        return self.registry.explain_job(job, operator or {})
 
     def run_worker(
         self,
         *,
-        queues: Sequence[str] | None = None,
+        queues: Sequence[str] | Mapping[str, int] | None = None,
         concurrency: int | None = None,
         lease: timedelta | None = None,
         grace: timedelta | None = None,
@@ -262,7 +267,7 @@ class App:
 
     def make_worker(
         self,
-        queues: Sequence[str] | None = None,
+        queues: Sequence[str] | Mapping[str, int] | None = None,
         concurrency: int | None = None,
         lease: timedelta | None = None,
         grace: timedelta | None = None,
@@ -271,7 +276,7 @@ class App:
         self.registry.refuse_unreachable_functions()
         settings = self.settings
         plan = Plan(
-            queues=tuple(checked_queue(queue) for queue in queues or settings.queues or self.registry.queue_names()),
+            queues=read_weights(queues or settings.queues or self.registry.queue_names()),
             concurrency=settings.concurrency if concurrency is None else concurrency,
             lease=settings.lease if lease is None else lease,
             grace=settings.grace if grace is None else grace,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Unpack
 
-from perdure.admin import groups, inspect, operate, replay
+from perdure.admin import groups, inspect, operate, replay, tune
 from perdure.admin.inspect import Page, Stats
 from perdure.admin.operate import CancelResult
 from perdure.admin.replay import Rate, Replayed
 from perdure.admin.selection import Filters
+from perdure.duration import Duration
 from perdure.model.job import Attempt, Job
+from perdure.model.queue_settings import Cap, QueueSettings
 from perdure.store import Store
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo
@@ -95,16 +99,50 @@ class AsyncClient:
         return await operate.discard(self._store, job_ids, filters, dry_run=dry_run)
 
     async def queues(self) -> builtins.list[QueueInfo]:
-        """Every queue that has a job or a switch, by name."""
+        """Every queue that has a job, a pause or settings, by name."""
         return await inspect.queues(self._store)
 
-    async def pause(self, queue: str, reason: str | None = None) -> bool:
-        """Stop fetching from a queue; whether that changed anything."""
-        return await operate.pause(self._store, queue, reason)
+    async def pause(
+        self,
+        queue: str,
+        reason: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        duration: Duration | None = None,
+    ) -> bool:
+        """Stop fetching from a queue; whether that changed anything.
+
+        With `until` or `duration="10m"` the pause ends by itself, by the store's clock.
+        """
+        return await operate.pause(self._store, queue, reason, until=until, duration=duration)
 
     async def resume(self, queue: str) -> bool:
         """Fetch from a queue again; whether that changed anything."""
         return await operate.resume(self._store, queue)
+
+    async def configure(
+        self,
+        queue: str,
+        *,
+        retry_share: float | None = None,
+        strict: bool | None = None,
+        max_retries_running: Cap | None = None,
+        concurrency: Cap | None = None,
+        unset: Sequence[str] = (),
+    ) -> QueueSettings:
+        """Set what workers follow within about a second, over what code and configuration say; what is now set.
+
+        A limit of `"none"` is explicitly none; what is named in `unset` is taken back; what is not given stays.
+        """
+        return await tune.configure(
+            self._store,
+            queue,
+            retry_share=retry_share,
+            strict=strict,
+            max_retries_running=max_retries_running,
+            concurrency=concurrency,
+            unset=unset,
+        )
 
     async def workers(self) -> builtins.list[WorkerInfo]:
         """Every registered worker, oldest first."""

@@ -11,6 +11,7 @@ from perdure.errors import BadOption, UnknownTask
 from perdure.model.explain import Explanation, explain
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId
+from perdure.model.queue_settings import NOTHING_SAID, EffectiveQueue, QueueOrigin, QueueSettings, effective
 from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, resolve
 from perdure.runtime.handler import Handler
 from perdure.task import Task, checked_queue
@@ -19,7 +20,14 @@ from perdure.task import Task, checked_queue
 class Registry:
     """Tasks and queues; answers the runtime's questions about them."""
 
-    def __init__(self, policy: AppPolicy, *, max_payload: int, max_result: int) -> None:
+    def __init__(
+        self,
+        policy: AppPolicy,
+        *,
+        max_payload: int,
+        max_result: int,
+        configured: Mapping[str, QueueSettings] = MappingProxyType({}),
+    ) -> None:
         self._policy = policy
         self._max_payload = max_payload
         self._max_result = max_result
@@ -27,6 +35,7 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self._queues: dict[str, QueuePolicy] = {}
         self._plain_queue = QueuePolicy()
+        self._configured = configured
         self._policies: dict[tuple[str, str], Policy] = {}
 
     @property
@@ -59,7 +68,7 @@ class Registry:
     def queue_names(self) -> tuple[str, ...]:
         """Every queue that the code names: those of its tasks, the described ones, and their retry queues."""
         names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
-        names.update(policy.fairness.retry_queue for policy in self._queues.values() if policy.fairness.retry_queue)
+        names.update(policy.retry_queue for policy in self._queues.values() if policy.retry_queue)
         return tuple(sorted(names))
 
     def handler(self, task: str) -> Handler | None:
@@ -77,11 +86,22 @@ class Registry:
             found = self._policies[key] = self._resolve(job, queue)
         return found
 
-    def fairness(self, queue: str) -> Fairness:
-        """How a queue treats its lanes."""
-        return self._queues.get(queue, self._plain_queue).fairness
+    def fairness(self, queue: str, operator: QueueSettings = NOTHING_SAID) -> Fairness:
+        """How a queue treats its lanes and what it lets run at once."""
+        return self.effective_queue(queue, operator).fairness
 
-    def explain_task(self, name: str, now: datetime) -> Explanation:
+    def effective_queue(self, queue: str, operator: QueueSettings = NOTHING_SAID) -> EffectiveQueue:
+        """What holds for a queue, each value with its origin: the operator over configuration over code."""
+        policy = self._queues.get(queue, self._plain_queue)
+        configured = self._configured.get(queue, NOTHING_SAID)
+        said: tuple[tuple[QueueOrigin, QueueSettings], ...] = (
+            ("operator", operator),
+            ("configuration", configured),
+            ("code", policy.settings),
+        )
+        return effective(said, policy.retry_queue)
+
+    def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
         task = self._tasks.get(name)
         if task is None:
@@ -91,14 +111,21 @@ class Registry:
             f"task {name}",
             self.policy(_plain_job(task, now)),
             queue=task.queue,
+            treated=self.effective_queue(task.queue, operator.get(task.queue, NOTHING_SAID)),
             delivery=task.delivery,
             delivery_origin="task",
         )
 
-    def explain_job(self, job: Job) -> Explanation:
+    def explain_job(self, job: Job, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
-        subject = f"job {job.id} ({job.task})"
-        return explain(subject, self.policy(job), queue=job.queue, delivery=job.delivery, delivery_origin="job")
+        return explain(
+            f"job {job.id} ({job.task})",
+            self.policy(job),
+            queue=job.queue,
+            treated=self.effective_queue(job.queue, operator.get(job.queue, NOTHING_SAID)),
+            delivery=job.delivery,
+            delivery_origin="job",
+        )
 
     def refuse_unreachable_functions(self) -> None:
         """Every function that is to run in a child process must be one that a child can find."""

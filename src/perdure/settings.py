@@ -21,6 +21,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: Annotated[str, "where the jobs are kept"] = "sqlite:///perdure.db"
     queues: Annotated[tuple[str, ...] | None, "the queues a worker serves; unset: all that the app's code names"] = None
+    queue_settings: Annotated[str | None, "limits and shares of single queues, over what the code says"] = None
     concurrency: Annotated[int, "how many attempts a worker process runs at once"] = 50
     lease: Annotated[timedelta, "how long a silent worker keeps its jobs"] = timedelta(seconds=30)
     grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)

@@ -20,7 +20,9 @@ from perdure.duration import Duration, parse_duration
 from perdure.engines.opener import open_store
 from perdure.errors import JobNotFound, UsageError
 from perdure.identity import Ids
+from perdure.model.fairness import Fairness
 from perdure.model.job import Attempt, Job, JobId
+from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
 from perdure.runtime.held import Holding
@@ -33,6 +35,7 @@ T = TypeVar("T")
 
 _LEASE = timedelta(hours=1)
 _MOST_ATTEMPTS = 1_000_000
+_MOST_UNUSED = 1_000
 
 
 class Harness:
@@ -47,6 +50,7 @@ class Harness:
         self._runner: asyncio.Runner | None = None
         self._claims: dict[tuple[str, ...], Claims] = {}
         self._lease_until: datetime | None = None
+        self._said: dict[str, QueueSettings] = {}
 
     def __enter__(self) -> Harness:
         if self._before is not None:
@@ -162,10 +166,11 @@ class Harness:
         return count + await self._drain()
 
     async def _next_moment(self) -> datetime | None:
-        """When something happens next: a waiting job is due, or the lease of a worker that vanished runs out."""
+        """When something happens next: a waiting job is due, a vanished worker's lease runs out, or a pause ends."""
         promoted = await self.store.promote(0)
         leases = [worker.lease_until for worker in await self.store.workers() if worker.id != self._worker_id]
-        return min((moment for moment in [promoted.next_run_at, *leases] if moment is not None), default=None)
+        pauses = [queue.paused_until for queue in await self.store.queues()]
+        return min((moment for moment in [promoted.next_run_at, *leases, *pauses] if moment is not None), default=None)
 
     async def _drain(self) -> int:
         store, app = self.store, self._app
@@ -186,6 +191,7 @@ class Harness:
 
     async def _run_ready(self, queues: tuple[str, ...]) -> int:
         """Run what is ready in these queues until nothing is."""
+        self._said = await self.store.settings()
         count = 0
         while jobs := await self._fetch(queues):
             for job in jobs:
@@ -200,5 +206,14 @@ class Harness:
         await self._register()
         claims = self._claims.get(queues)
         if claims is None:
-            claims = self._claims[queues] = Claims(store=self.store, registry=self._app.registry, queues=queues)
-        return await claims.fetch(self._worker_id, 1)
+            claims = Claims(store=self.store, fairness=self._fairness, queues=dict.fromkeys(queues, 1))
+            self._claims[queues] = claims
+        # A strict queue leaves the places of an empty lane unused; the other lane's turn comes after those.
+        for _ in range(_MOST_UNUSED):
+            jobs = await claims.fetch(self._worker_id, 1)
+            if jobs or not claims.was_offered:
+                return jobs
+        return []
+
+    def _fairness(self, queue: str) -> Fairness:
+        return self._app.registry.fairness(queue, self._said.get(queue, NOTHING_SAID))

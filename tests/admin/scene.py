@@ -53,8 +53,7 @@ class Scene:
     def run(self, queue: str = "default", count: int = 1) -> list[Job]:
         """Jobs claimed by the worker, which stay running."""
         self.register((queue,))
-        want = Want(queue=queue, fresh=count, retry=count)
-        return self.store.fetch(self.worker, [want], count).wait()
+        return self.store.fetch(self.worker, [Want(queue=queue, count=count)], count).wait().jobs
 
     def end(self, job: Job, outcome: Outcome) -> None:
         now = self.clock.now()

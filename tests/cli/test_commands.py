@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
+from perdure.cli import faults
 from perdure.clock import SystemClock, VirtualClock
 
 
@@ -21,6 +24,83 @@ def test_queues_are_listed_paused_and_resumed(scene: Scene, perdure: Runner) -> 
     assert "paused" in perdure("queues", "ls").stdout
     assert "already" in perdure("queues", "pause", "mail").stdout
     assert perdure.json("queues", "resume", "mail") == {"queue": "mail", "is_paused": False, "is_changed": True}
+
+
+def test_a_pause_with_an_end_is_shown_and_can_be_changed(scene: Scene, perdure: Runner) -> None:
+    paused = perdure.json("queues", "pause", "mail", "--for", "10m")
+    assert (paused["is_changed"], paused["paused_until"] is not None) == (True, True)
+    assert "until" in perdure("queues", "ls").stdout
+    later = perdure.json("queues", "pause", "mail", "--until", "2100-01-31T18:00")
+    assert (later["is_changed"], later["paused_until"]) == (True, "2100-01-31T18:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--until", "2001-01-01"], ["--until", "soon"], ["--for", "0s"], ["--for", "1m", "--until", "2100-01-01"]],
+    ids=" ".join,
+)
+def test_a_pause_that_has_no_sense_is_refused(scene: Scene, perdure: Runner, args: list[str]) -> None:
+    result = perdure("queues", "pause", "mail", *args)
+    assert result.exit_code == faults.USAGE
+    assert perdure.json("queues", "ls") == {"queues": []}
+
+
+def test_settings_of_a_queue_are_set_shown_and_taken_back(scene: Scene, perdure: Runner) -> None:
+    limited = ("queues", "set", "mail", "--concurrency", "10", "--max-retries-running", "none", "--strict")
+    told = perdure.json(*limited)
+    wanted = {"retry_share": None, "strict": True, "max_retries_running": "none", "concurrency": 10}
+    assert told == {"queue": "mail", "settings": wanted}
+    assert "concurrency=10" in perdure("queues", "ls").stdout
+    perdure("queues", "set", "mail", "--retry-share", "0.5", "--unset", "strict", "--unset", "concurrency")
+    [queue] = perdure.json("queues", "ls")["queues"]
+    assert queue["settings"] == {**wanted, "retry_share": 0.5, "strict": None, "concurrency": None}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--concurrency", "0"],
+        ["--concurrency", "many"],
+        ["--retry-share", "1.5"],
+        ["--unset", "colour"],
+        ["--concurrency", "5", "--unset", "concurrency"],
+    ],
+    ids=" ".join,
+)
+def test_settings_that_cannot_be_are_refused(scene: Scene, perdure: Runner, args: list[str]) -> None:
+    result = perdure("queues", "set", "mail", *args)
+    assert result.exit_code == faults.USAGE
+    assert perdure.json("queues", "ls") == {"queues": []}
+
+
+def origins(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {line["name"]: (line["value"], line["origin"]) for line in document["values"]}
+
+
+def test_a_queue_is_shown_with_the_place_that_each_value_comes_from(
+    scene: Scene, perdure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "limited.py").write_text(
+        "from perdure import App\n"
+        "app = App()\n"
+        "app.queue('mail', retry_share=0.3, concurrency=7, max_retries_running=3)\n"
+        "@app.task(queue='mail')\n"
+        "def send() -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PERDURE_QUEUE_SETTINGS", "mail: concurrency=6, max_retries_running=2")
+    perdure("queues", "set", "mail", "--concurrency", "5")
+    wanted = {
+        "retry_share": ("0.3", "code"),
+        "strict": ("no", "default"),
+        "max_retries_running": ("2", "configuration"),
+        "concurrency": ("5", "operator"),
+    }
+    assert origins(perdure.json("queues", "show", "mail", "--app", "limited:app")) == wanted
+    shown = origins(perdure.json("explain", "send", "--app", "limited:app"))
+    assert {name: shown[name] for name in wanted} == wanted
+    assert "operator" in perdure("queues", "show", "mail", "--app", "limited:app").stdout
 
 
 def test_workers_are_listed_alive_and_stale(scene: Scene, perdure: Runner) -> None:

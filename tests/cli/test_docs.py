@@ -48,7 +48,8 @@ def test_every_command_and_option_is_documented(path: str) -> None:
 
 @pytest.mark.parametrize("path", ALL)
 def test_no_option_is_documented_that_does_not_exist(path: str) -> None:
-    known = {name for parameter in ALL[path].params for name in parameter.opts} | EVERYWHERE
+    parameters = ALL[path].params
+    known = {name for one in parameters for name in (*one.opts, *one.secondary_opts)} | EVERYWHERE
     assert set(re.findall(r"`(--[a-z-]+)", section(path))) <= known
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.clock import VirtualClock
 from perdure.model.failure import Failure
+from perdure.model.fairness import WHOLE
 from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
 from perdure.model.outcome import Outcome
 from perdure.store import Store
@@ -67,6 +68,13 @@ def death(job: Job, **changes: Any) -> Outcome:
     return failure(job, **{"state": "dead", "reason": "exhausted", "delay": None, **changes})
 
 
+def a_want(queue: str = "mail", fresh: int = 50, retry: int = 50, **changes: Any) -> Want:
+    """What asks for so many jobs of each lane."""
+    count = fresh + retry
+    share = retry * WHOLE // count if count else 0
+    return Want(queue=queue, count=count, retry_share=share, carry=retry * WHOLE - share * count, **changes)
+
+
 class Scene:
     """A store under test, its clock, and the jobs made so far."""
 
@@ -93,8 +101,19 @@ class Scene:
         return worker
 
     def fetch(self, worker: WorkerId, *, limit: int = 100, queue: str = "mail", **want: Any) -> list[Job]:
-        asked = Want(**{"queue": queue, "fresh": 50, "retry": 50, **want})
-        return self.store.fetch(worker, [asked], limit).wait()
+        return self.store.fetch(worker, [a_want(queue, **want)], limit).wait().jobs
+
+    def make_retries(self, worker: WorkerId, count: int, **changes: Any) -> list[JobId]:
+        """So many jobs ready in the retry lane of their queue; no fresh ones may be ready there."""
+        made: list[JobId] = []
+        while len(made) < count:
+            some = min(1000, count - len(made))
+            self.store.enqueue([self.new_job(**changes) for _ in range(some)]).wait()
+            jobs = self.fetch(worker, queue=changes.get("queue", "mail"), fresh=some, retry=0, limit=some)
+            assert len(jobs) == some
+            self.store.commit([ended(job, failure(job, state="ready", delay=0 * SECOND)) for job in jobs]).wait()
+            made += [job.id for job in jobs]
+        return made
 
     def running(self, worker: WorkerId | None = None, **changes: Any) -> Job:
         """A job that was just made and fetched; nothing else may be ready in its queue."""

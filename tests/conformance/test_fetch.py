@@ -8,22 +8,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.conformance.scene import LEASE, SECOND, Scene, ended, failure, success
+from tests.conformance.scene import LEASE, SECOND, Scene, a_want, failure, success
 
 from perdure.clock import Clock
 from perdure.errors import LeaseLost
+from perdure.model.fairness import split
 from perdure.model.job import Job, WorkerId
 from perdure.store import Store
 from perdure.store.jobs import Want
-
-
-def make_retries(scene: Scene, worker: WorkerId, count: int, **changes: object) -> list[str]:
-    """So many jobs ready in the retry lane."""
-    scene.store.enqueue([scene.new_job(**changes) for _ in range(count)]).wait()
-    jobs = scene.fetch(worker, fresh=count, retry=0, limit=count)
-    assert len(jobs) == count
-    scene.store.commit([ended(job, failure(job, state="ready", delay=0 * SECOND)) for job in jobs]).wait()
-    return [job.id for job in jobs]
 
 
 def lanes(jobs: list[Job]) -> Counter[str]:
@@ -142,23 +134,23 @@ def test_wants_are_served_in_their_order_until_the_limit(scene: Scene) -> None:
     worker = scene.worker()
     scene.store.enqueue([scene.new_job(queue=queue, priority=9) for queue in "aaabbb"]).wait()
     scene.store.enqueue([scene.new_job(queue="c") for _ in range(3)]).wait()
-    wants = [Want(queue=queue, fresh=2, retry=0) for queue in "cab"]
-    got = [job.queue for job in scene.store.fetch(worker, wants, 5).wait()]
+    wants = [a_want(queue, fresh=2, retry=0) for queue in "cab"]
+    got = [job.queue for job in scene.store.fetch(worker, wants, 5).wait().jobs]
     assert got == ["c", "c", "a", "a", "b"]
 
 
 def test_a_queue_wanted_twice_gives_each_job_once(scene: Scene) -> None:
     worker = scene.worker()
     scene.store.enqueue([scene.new_job() for _ in range(3)]).wait()
-    want = Want(queue="mail", fresh=2, retry=0)
-    jobs = scene.store.fetch(worker, [want, want], 10).wait()
+    want = a_want(fresh=2, retry=0)
+    jobs = scene.store.fetch(worker, [want, want], 10).wait().jobs
     assert len({job.id for job in jobs}) == len(jobs)
     assert all(job.attempt == 1 for job in jobs)
 
 
 def test_both_lanes_get_what_was_wanted(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     scene.store.enqueue([scene.new_job(priority=50) for _ in range(10)]).wait()
     assert lanes(scene.fetch(worker, fresh=4, retry=1)) == {"fresh": 4, "retry": 1}
     assert lanes(scene.fetch(worker, fresh=0, retry=3)) == {"retry": 3}
@@ -167,7 +159,7 @@ def test_both_lanes_get_what_was_wanted(scene: Scene) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 10])
 def test_a_single_lane_can_be_asked_for_even_at_a_small_limit(scene: Scene, limit: int) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     scene.store.enqueue([scene.new_job() for _ in range(10)]).wait()
     assert lanes(scene.fetch(worker, limit=limit, fresh=0, retry=limit)) == {"retry": limit}
     assert lanes(scene.fetch(worker, limit=limit, fresh=limit, retry=0)) == {"fresh": limit}
@@ -175,28 +167,28 @@ def test_a_single_lane_can_be_asked_for_even_at_a_small_limit(scene: Scene, limi
 
 def test_when_the_limit_is_less_than_wanted_both_lanes_give_way(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 20)
+    scene.make_retries(worker, 20)
     scene.store.enqueue([scene.new_job() for _ in range(20)]).wait()
     assert lanes(scene.fetch(worker, limit=10, fresh=16, retry=4)) == {"fresh": 8, "retry": 2}
 
 
 def test_what_the_fresh_lane_cannot_fill_goes_to_retries(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     scene.enqueue()
     assert lanes(scene.fetch(worker, fresh=4, retry=1)) == {"fresh": 1, "retry": 4}
 
 
 def test_what_the_retry_lane_cannot_fill_goes_to_fresh_jobs(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 1)
+    scene.make_retries(worker, 1)
     scene.store.enqueue([scene.new_job() for _ in range(10)]).wait()
     assert lanes(scene.fetch(worker, fresh=1, retry=4)) == {"fresh": 4, "retry": 1}
 
 
 def test_a_strict_want_leaves_room_unused(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     assert lanes(scene.fetch(worker, fresh=4, retry=1, is_strict=True)) == {"retry": 1}
     scene.store.enqueue([scene.new_job() for _ in range(10)]).wait()
     assert lanes(scene.fetch(worker, fresh=2, retry=0, is_strict=True)) == {"fresh": 2}
@@ -205,7 +197,7 @@ def test_a_strict_want_leaves_room_unused(scene: Scene) -> None:
 # Proves [INV-10].
 def test_the_cap_counts_running_retries_of_all_workers(scene: Scene) -> None:
     one, two = scene.worker("one"), scene.worker("two")
-    make_retries(scene, one, 10)
+    scene.make_retries(one, 10)
     assert len(scene.fetch(one, fresh=0, retry=2, max_retries_running=5)) == 2
     assert len(scene.fetch(two, fresh=0, retry=9, max_retries_running=5)) == 3
     assert scene.fetch(one, fresh=0, retry=9, max_retries_running=5) == []
@@ -213,7 +205,7 @@ def test_the_cap_counts_running_retries_of_all_workers(scene: Scene) -> None:
 
 def test_the_cap_is_free_again_when_a_retry_ends(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 5)
+    scene.make_retries(worker, 5)
     jobs = scene.fetch(worker, fresh=0, retry=9, max_retries_running=2)
     scene.end(jobs[0], success(jobs[0]))
     assert len(scene.fetch(worker, fresh=0, retry=9, max_retries_running=2)) == 1
@@ -221,20 +213,20 @@ def test_the_cap_is_free_again_when_a_retry_ends(scene: Scene) -> None:
 
 def test_retries_that_fill_the_room_of_fresh_jobs_obey_the_cap_too(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     assert len(scene.fetch(worker, fresh=8, retry=2, max_retries_running=3)) == 3
 
 
 def test_what_the_cap_keeps_back_is_room_for_fresh_jobs(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 10)
+    scene.make_retries(worker, 10)
     scene.store.enqueue([scene.new_job() for _ in range(10)]).wait()
     assert lanes(scene.fetch(worker, fresh=2, retry=6, max_retries_running=1)) == {"fresh": 7, "retry": 1}
 
 
 def test_the_cap_counts_one_queue_and_not_fresh_jobs(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 1)
+    scene.make_retries(worker, 1)
     scene.store.enqueue([scene.new_job() for _ in range(3)]).wait()
     assert len(scene.fetch(worker, fresh=3, retry=0)) == 3
     other = scene.running(worker, queue="other")
@@ -245,7 +237,7 @@ def test_the_cap_counts_one_queue_and_not_fresh_jobs(scene: Scene) -> None:
 
 def test_a_cap_of_zero_keeps_all_retries_back(scene: Scene) -> None:
     worker = scene.worker()
-    make_retries(scene, worker, 3)
+    scene.make_retries(worker, 3)
     assert scene.fetch(worker, max_retries_running=0) == []
 
 
@@ -255,8 +247,62 @@ def test_a_paused_queue_gives_nothing_and_others_go_on(scene: Scene) -> None:
     scene.enqueue(queue="mail")
     other = scene.enqueue(queue="other")
     scene.store.pause("mail", "deploy").wait()
-    wants = [Want(queue=queue, fresh=5, retry=5) for queue in ("mail", "other")]
-    assert [job.id for job in scene.store.fetch(worker, wants, 10).wait()] == [other]
+    wants = [a_want(queue, fresh=5, retry=5) for queue in ("mail", "other")]
+    assert [job.id for job in scene.store.fetch(worker, wants, 10).wait().jobs] == [other]
+
+
+def test_a_fetch_tells_the_room_that_each_want_was_offered(scene: Scene) -> None:
+    worker = scene.worker()
+    for queue in ("busy", "paused", "full", "late"):
+        scene.store.enqueue([scene.new_job(queue=queue) for _ in range(5)]).wait()
+    scene.fetch(worker, queue="full", limit=2)
+    scene.store.pause("paused", None).wait()
+    wants = [
+        a_want("busy", fresh=2, retry=1),
+        a_want("empty", fresh=2, retry=1),
+        a_want("paused", fresh=2, retry=1),
+        a_want("full", fresh=2, retry=1, concurrency=2),
+        a_want("full", fresh=9, retry=0, concurrency=3),
+        a_want("busy", fresh=9, retry=0),
+        a_want("late", fresh=2, retry=1),
+    ]
+    fetched = scene.store.fetch(worker, wants, 6).wait()
+    assert fetched.rooms == (3, 0, 0, 0, 1, 2, 0)
+    assert Counter(job.queue for job in fetched.jobs) == {"busy": 5, "full": 1}
+
+
+def test_a_queue_that_could_not_fill_its_room_is_not_asked_again(scene: Scene) -> None:
+    worker = scene.worker()
+    scene.store.enqueue([scene.new_job() for _ in range(9)]).wait()
+    strict = a_want(fresh=1, retry=1, is_strict=True)
+    fetched = scene.store.fetch(worker, [strict, strict], 10).wait()
+    assert (len(fetched.jobs), fetched.rooms) == (1, (2, 0))
+
+
+def test_a_strict_want_whose_turn_finds_an_empty_lane_was_offered_its_room(scene: Scene) -> None:
+    worker = scene.worker()
+    scene.enqueue()
+    fetched = scene.store.fetch(worker, [a_want(fresh=0, retry=1, is_strict=True)], 1).wait()
+    assert (fetched.jobs, fetched.rooms) == ([], (1,))
+    nothing = scene.store.fetch(worker, [a_want("empty", fresh=0, retry=1, is_strict=True)], 1).wait()
+    assert (nothing.jobs, nothing.rooms) == ([], (0,))
+
+
+def test_a_second_queue_with_little_room_left_serves_its_retries_too(scene: Scene) -> None:
+    """A share that is cut with the room would round the retries of the second queue away for ever."""
+    worker = scene.worker()
+    scene.store.enqueue([scene.new_job(queue="first") for _ in range(100)]).wait()
+    scene.make_retries(worker, 50)
+    scene.store.enqueue([scene.new_job() for _ in range(50)]).wait()
+    carry, got = 0, Counter[str]()
+    for _ in range(20):
+        first = Want(queue="first", count=3)
+        second = Want(queue="mail", count=4, retry_share=200_000, carry=carry)
+        fetched = scene.store.fetch(worker, [first, second], 4).wait()
+        assert fetched.rooms == (3, 1)
+        carry = split(fetched.rooms[1], 200_000, carry).carry
+        got += lanes([job for job in fetched.jobs if job.queue == "mail"])
+    assert got == {"fresh": 16, "retry": 4}
 
 
 def test_a_worker_that_never_registered_gets_lease_lost(scene: Scene) -> None:
@@ -319,7 +365,7 @@ def test_two_openings_never_get_the_same_attempt(scene: Scene, open_again: Calla
     claimed: list[Job] = []
 
     def claim(store: Store, worker: WorkerId) -> None:
-        while jobs := store.fetch(worker, [Want(queue="mail", fresh=5, retry=0)], 5).wait():
+        while jobs := store.fetch(worker, [a_want(fresh=5, retry=0)], 5).wait().jobs:
             claimed.extend(jobs)
 
     threads = [threading.Thread(target=claim, args=pair) for pair in zip(stores, workers, strict=True)]

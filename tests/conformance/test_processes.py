@@ -32,7 +32,7 @@ for number in range(100):
     job_id = f"00000000-0000-7000-8000-{int(name[-1]):04d}{number:08d}"
     store.enqueue([NewJob(id=job_id, task="send", queue="mail", args=b"{}")]).wait()
 seen = []
-while jobs := store.fetch(worker, [Want(queue="mail", fresh=4, retry=4)], 8).wait():
+while jobs := store.fetch(worker, [Want(queue="mail", count=8, retry_share=500_000)], 8).wait().jobs:
     ended = []
     for job in jobs:
         fails = job.attempt == 1 and job.id.endswith("7")

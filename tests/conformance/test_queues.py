@@ -1,10 +1,18 @@
-"""queues, pause and resume: what each queue holds, and its switch."""
+"""queues, pause, resume, configure and settings: what each queue holds, its switch, and what operators set."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+
 from tests.conformance.scene import SECOND, Scene, failure, success
 
+from perdure.clock import Clock
+from perdure.model.queue_settings import QueueSettings
+from perdure.store import Store
 from perdure.store.reads import QueueInfo
+
+MICROSECOND = timedelta(microseconds=1)
 
 
 def test_an_empty_store_has_no_queues(scene: Scene) -> None:
@@ -92,3 +100,87 @@ def test_running_jobs_of_a_paused_queue_can_end(scene: Scene) -> None:
     job = scene.running()
     scene.store.pause("mail", None).wait()
     assert scene.end(job, success(job))
+
+
+# Proves [INV-13].
+def test_a_pause_ends_by_itself_at_the_given_moment(scene: Scene) -> None:
+    worker = scene.worker()
+    scene.enqueue()
+    until = scene.clock.now() + 10 * SECOND
+    assert scene.store.pause("mail", "upgrade", until).wait() is True
+    scene.pass_time(10 * SECOND - MICROSECOND)
+    assert scene.fetch(worker) == []
+    (paused,) = scene.store.queues().wait()
+    assert (paused.is_paused, paused.paused_until, paused.pause_reason) == (True, until, "upgrade")
+    scene.pass_time(MICROSECOND)
+    (found,) = scene.store.queues().wait()
+    assert (found.is_paused, found.paused_at, found.paused_until, found.pause_reason) == (False, None, None, None)
+    assert len(scene.fetch(worker)) == 1
+
+
+def test_a_pause_that_has_ended_is_no_pause_for_any_verb(scene: Scene) -> None:
+    scene.store.pause("mail", "first", scene.clock.now() + SECOND).wait()
+    scene.pass_time(SECOND)
+    assert scene.store.queues().wait() == []
+    assert scene.store.resume("mail").wait() is False
+    scene.store.pause("mail", "first", scene.clock.now() + SECOND).wait()
+    scene.pass_time(SECOND)
+    assert scene.store.pause("mail", None).wait() is True
+    wanted = QueueInfo(name="mail", is_paused=True, paused_at=scene.clock.now())
+    assert scene.store.queues().wait() == [wanted]
+
+
+def test_another_end_of_a_pause_takes_the_place_of_the_first(scene: Scene) -> None:
+    began = scene.clock.now()
+    scene.store.pause("mail", "first", began + 10 * SECOND).wait()
+    scene.pass_time(SECOND)
+    assert scene.store.pause("mail", None, began + 20 * SECOND).wait() is True
+    assert scene.store.pause("mail", "other", began + 20 * SECOND).wait() is False
+    wanted = QueueInfo(
+        name="mail", is_paused=True, paused_at=began, paused_until=began + 20 * SECOND, pause_reason="first"
+    )
+    assert scene.store.queues().wait() == [wanted]
+    assert scene.store.pause("mail", "for good").wait() is True
+    (found,) = scene.store.queues().wait()
+    assert (found.paused_until, found.pause_reason) == (None, "for good")
+
+
+def test_settings_are_kept_and_told_value_by_value(scene: Scene) -> None:
+    store = scene.store
+    assert store.settings().wait() == {}
+    first = QueueSettings(concurrency=5, max_retries_running="none", retry_share=0.1)
+    assert store.configure("mail", first).wait() == first
+    second = store.configure("mail", QueueSettings(is_strict=False, retry_share=1 / 3), ["is_strict", "retry_share"])
+    wanted = QueueSettings(concurrency=5, max_retries_running="none", retry_share=1 / 3, is_strict=False)
+    assert second.wait() == wanted
+    assert store.settings().wait() == {"mail": wanted}
+    assert store.queues().wait() == [QueueInfo(name="mail", settings=wanted)]
+
+
+def test_a_setting_that_is_taken_back_is_unset_and_not_none(scene: Scene) -> None:
+    scene.store.configure("mail", QueueSettings(concurrency="none", max_retries_running=3)).wait()
+    left = scene.store.configure("mail", QueueSettings(), ["concurrency"]).wait()
+    assert left == QueueSettings(max_retries_running=3)
+    assert scene.store.configure("mail", QueueSettings()).wait() == QueueSettings()
+    assert scene.store.settings().wait() == {}
+    assert scene.store.queues().wait() == []
+
+
+def test_settings_of_queues_whatever_their_names_are_kept_apart(scene: Scene) -> None:
+    names = ["mail", "mail:concurrency", "concurrency:mail", "", "\\0", "строка"]
+    for number, name in enumerate(names, 1):
+        scene.store.configure(name, QueueSettings(concurrency=number)).wait()
+    said = {name: QueueSettings(concurrency=number) for number, name in enumerate(names, 1)}
+    assert scene.store.settings().wait() == said
+
+
+def test_settings_are_seen_by_others(scene: Scene, open_again: Callable[[Clock], Store]) -> None:
+    scene.store.configure("mail", QueueSettings(concurrency=5)).wait()
+    assert open_again(scene.clock).settings().wait() == {"mail": QueueSettings(concurrency=5)}
+
+
+def test_a_queue_with_settings_is_not_paused(scene: Scene) -> None:
+    worker = scene.worker()
+    scene.enqueue()
+    scene.store.configure("mail", QueueSettings(concurrency=5)).wait()
+    assert len(scene.fetch(worker)) == 1

@@ -112,16 +112,20 @@ def most_rows_read(plan: str) -> int:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("queue", ["queue-1", "empty"])
 @pytest.mark.parametrize("cap", [None, 10**6])
-def test_fetch_reads_each_lane_in_order_up_to_its_limit(large: Large, size: int, queue: str, cap: int | None) -> None:
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_fetch_reads_each_lane_in_order_up_to_its_limit(
+    large: Large, size: int, queue: str, cap: int | None, is_strict: bool
+) -> None:
     plan = large.plan(
         "fetch",
         worker="worker-1",
         queue=queue,
-        fresh=size - size // 5,
-        retry=size // 5,
-        whole=size,
-        is_strict=False,
+        count=size,
+        share=200_000,
+        carry=500_000,
+        is_strict=is_strict,
         max_retries_running=cap,
+        concurrency=None,
         now=5,
     )
     assert "Seq Scan on jobs" not in plan
@@ -129,6 +133,16 @@ def test_fetch_reads_each_lane_in_order_up_to_its_limit(large: Large, size: int,
     assert "jobs_ready" in plan
     # What the cap counts are the running retries of the queue; entries of versions that are gone are seen too.
     assert most_rows_read(plan) <= max(3 * size + 10, 0 if cap is None else JOBS // 20)
+
+
+@pytest.mark.parametrize("queue", ["queue-1", "empty"])
+def test_a_limit_is_counted_among_what_runs(large: Large, queue: str) -> None:
+    given = {"worker": "worker-1", "queue": queue, "count": 10, "share": 200_000, "carry": 0, "is_strict": False}
+    plan = large.plan("fetch", **given, max_retries_running=None, concurrency=10**6, now=5)
+    assert "jobs_running" in plan
+    assert "Seq Scan on jobs" not in plan
+    # One in seven runs; entries of versions that are gone are seen too.
+    assert most_rows_read(plan) <= JOBS // 3
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -16,6 +16,7 @@ from tests.servers.redis_books import audit, keys_of
 from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.store import RedisStore
+from perdure.model.queue_settings import QueueSettings
 from perdure.store.jobs import Want
 from perdure.store.reads import JobFilter
 
@@ -96,6 +97,7 @@ def clear(url: str) -> None:
         scene = Scene(store, clock)
         for queue in store.queues().wait():
             store.resume(queue.name).wait()
+            store.configure(queue.name, QueueSettings()).wait()
         store.reap(0).wait()
         while jobs := store.reap(1000).wait().jobs:
             for job in jobs:
@@ -106,6 +108,6 @@ def clear(url: str) -> None:
             store.cancel([job.id for job in live], "cleared").wait()
         store.discard(JobFilter(), 10**6).wait()
         store.prune(timedelta(0), 10**6).wait()
-        assert store.fetch(scene.worker("last"), [Want(queue="mail", fresh=1, retry=1)], 2).wait() == []
+        assert store.fetch(scene.worker("last"), [Want(queue="mail", count=2)], 2).wait().jobs == []
         for worker in store.workers().wait():
             store.deregister(worker.id).wait()

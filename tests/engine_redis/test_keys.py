@@ -14,6 +14,7 @@ from tests.servers.redis_books import keys_of, patterns
 
 from perdure.engines.redis.keys import KEYS
 from perdure.engines.redis.store import RedisStore
+from perdure.model.queue_settings import QueueSettings
 from perdure.store.reads import JobFilter
 
 LUA = Path(__file__).parents[2] / "src" / "perdure" / "engines" / "redis" / "lua"
@@ -21,7 +22,7 @@ WRITES = r"'(HSET|HSETNX|HDEL|HINCRBY|ZADD|ZREM|ZREMRANGEBYRANK|SADD|SREM|RPUSH|
 
 
 def fill(scene: Scene) -> None:
-    """A job in every state, workers living and vanished, and a switch."""
+    """A job in every state, workers living and vanished, a pause and a setting."""
     worker = scene.worker()
     done = scene.running(worker, unique="done")
     scene.end(done, success(done))
@@ -35,7 +36,8 @@ def fill(scene: Scene) -> None:
     scene.store.deregister(scene.worker("worker-3")).wait()
     scene.enqueue(unique="ready")
     scene.enqueue(delay=SECOND)
-    scene.store.pause("mail", "a reason").wait()
+    scene.store.pause("mail", "a reason", scene.clock.now() + SECOND).wait()
+    scene.store.configure("mail", QueueSettings(concurrency=5)).wait()
 
 
 def test_every_key_that_exists_is_listed_and_every_key_that_is_listed_exists(

@@ -32,7 +32,7 @@ def claim_and_vanish(store: Store, queue: str = "default") -> list[Job]:
     """A worker registers, claims everything and is never heard of again."""
     worker = WorkerId("00000000-0000-7000-8000-00000000dead")
     store.register(worker, host="gone", pid=1, queues=(queue,), concurrency=9, version="", lease=LEASE).wait()
-    return store.fetch(worker, [Want(queue=queue, fresh=50, retry=50)], 100).wait()
+    return store.fetch(worker, [Want(queue=queue, count=100)], 100).wait().jobs
 
 
 class Silent:

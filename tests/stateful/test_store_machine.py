@@ -24,7 +24,9 @@ from tests.conformance.scene import SECOND, Scene, death, ended, failure, succes
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import LeaseLost
+from perdure.model.fairness import WHOLE
 from perdure.model.job import Job, JobId, WorkerId
+from perdure.model.queue_settings import QueueSettings
 from perdure.store.jobs import Want
 from perdure.store.reads import JobFilter
 
@@ -55,6 +57,7 @@ PROJECTED = (
 queues = st.sampled_from(QUEUES)
 workers = st.sampled_from(WORKERS)
 picks = st.integers(min_value=0, max_value=10**6)
+limits = st.sampled_from([None, None, "none", 1, 7])
 delays = st.sampled_from([0, 0, 20])
 endings = st.sampled_from(["success", "retry", "at once", "at once", "move", "death", "death", "cancel"])
 
@@ -74,7 +77,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.jobs: dict[JobId, dict[str, Any]] = {}
         self.attempts: dict[JobId, list[str]] = {}
         self.leases: dict[WorkerId, datetime] = {}
-        self.paused: set[str] = set()
+        self.pauses: dict[str, datetime | None] = {}
+        self.settings: dict[str, dict[str, Any]] = {}
         self.stale: list[Job] = []
         for worker in WORKERS:
             self.register(worker)
@@ -103,19 +107,31 @@ class StoreMachine(RuleBasedStateMachine):
     def is_living(self, worker: WorkerId) -> bool:
         return worker in self.leases and self.leases[worker] > self.clock.now()
 
-    def claim(self, queue: str, fresh: int, retry: int, cap: int | None) -> list[JobId]:
-        if queue in self.paused:
-            return []
-        ready = [job_id for job_id, job in self.jobs.items() if (job["queue"], job["state"]) == (queue, "ready")]
+    def is_paused(self, queue: str) -> bool:
+        return queue in self.pauses and (self.pauses[queue] is None or self.pauses[queue] > self.clock.now())
+
+    def claim(self, want: Want, limit: int) -> tuple[list[JobId], int]:
+        """What a want gets, and the room that it is offered."""
+        if self.is_paused(want.queue):
+            return [], 0
+        running = [job for job in self.jobs.values() if (job["queue"], job["state"]) == (want.queue, "running")]
+        room = min(want.count, limit)
+        if want.concurrency is not None:
+            room = min(room, max(0, want.concurrency - len(running)))
+        ready = [job_id for job_id, job in self.jobs.items() if (job["queue"], job["state"]) == (want.queue, "ready")]
         ready.sort(key=lambda job_id: (-self.jobs[job_id]["priority"], self.jobs[job_id]["run_at"], job_id))
         lanes = {lane: [one for one in ready if self.jobs[one]["lane"] == lane] for lane in ("fresh", "retry")}
-        if cap is not None:
-            busy = [job for job in self.jobs.values() if (job["queue"], job["state"]) == (queue, "running")]
-            lanes["retry"] = lanes["retry"][: max(0, cap - sum(job["lane"] == "retry" for job in busy))]
-        retries = min(retry, len(lanes["retry"]))
-        freshes = min(fresh + retry - retries, len(lanes["fresh"]))
-        retries = min(fresh + retry - freshes, len(lanes["retry"]))
-        return lanes["fresh"][:freshes] + lanes["retry"][:retries]
+        if want.max_retries_running is not None:
+            busy = sum(job["lane"] == "retry" for job in running)
+            lanes["retry"] = lanes["retry"][: max(0, want.max_retries_running - busy)]
+        retry = (want.carry + room * want.retry_share) // WHOLE
+        fresh = room - retry
+        if not want.is_strict:
+            retry = min(retry, len(lanes["retry"]))
+            fresh = min(room - retry, len(lanes["fresh"]))
+            retry = min(room - fresh, len(lanes["retry"]))
+        got = lanes["fresh"][:fresh] + lanes["retry"][:retry]
+        return got, room if lanes["fresh"] or lanes["retry"] else 0
 
     def put_back(self, job: dict[str, Any], run_at: datetime) -> None:
         job.update(
@@ -183,19 +199,42 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(
         worker=workers,
         queue=queues,
-        fresh=st.integers(0, 3),
-        retry=st.integers(0, 3),
+        count=st.integers(0, 5),
+        share=st.sampled_from([0, 200_000, 333_333, 500_000, WHOLE]),
+        carry=st.sampled_from([0, 500_000, 999_999]),
+        is_strict=st.booleans(),
         cap=st.sampled_from([None, None, 0, 1, 2]),
+        concurrency=st.sampled_from([None, None, 0, 1, 3]),
     )
-    def fetch(self, worker: WorkerId, queue: str, fresh: int, retry: int, cap: int | None) -> None:
-        want = Want(queue=queue, fresh=fresh, retry=retry, max_retries_running=cap)
+    def fetch(
+        self,
+        worker: WorkerId,
+        queue: str,
+        count: int,
+        share: int,
+        carry: int,
+        is_strict: bool,
+        cap: int | None,
+        concurrency: int | None,
+    ) -> None:
+        want = Want(
+            queue=queue,
+            count=count,
+            retry_share=share,
+            carry=carry,
+            is_strict=is_strict,
+            max_retries_running=cap,
+            concurrency=concurrency,
+        )
         if not self.is_living(worker):
             with pytest.raises(LeaseLost):
-                self.store.fetch(worker, [want], 10).wait()
+                self.store.fetch(worker, [want], 4).wait()
             return
-        got = self.store.fetch(worker, [want], 10).wait()
-        assert sorted(job.id for job in got) == sorted(self.claim(queue, fresh, retry, cap))
-        for job in got:
+        wanted, room = self.claim(want, 4)
+        got = self.store.fetch(worker, [want], 4).wait()
+        assert sorted(job.id for job in got.jobs) == sorted(wanted)
+        assert got.rooms == (room,)
+        for job in got.jobs:
             known = self.jobs[job.id]
             known.update(state="running", worker=worker, attempt=known["attempt"] + 1)
             assert job.attempt == known["attempt"]
@@ -207,7 +246,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Fetch and end again and again, so that walks get past the first attempt."""
         for ending in several:
             for queue in QUEUES:
-                self.fetch(worker, queue, 2, 2, None)
+                self.fetch(worker, queue, 4, 500_000, 0, False, None, None)
             self.commit_stale(len(self.stale) // 2, success)
             if is_cancelled:
                 self.cancel(0, ("running",))
@@ -355,14 +394,23 @@ class StoreMachine(RuleBasedStateMachine):
         for job_id in old:
             del self.jobs[job_id], self.attempts[job_id]
 
-    @rule(queue=queues, is_paused=st.sampled_from([True, False, False]))
-    def switch(self, queue: str, is_paused: bool) -> None:
-        if is_paused:
-            assert self.store.pause(queue, None).wait() is (queue not in self.paused)
-            self.paused.add(queue)
-        else:
-            assert self.store.resume(queue).wait() is (queue in self.paused)
-            self.paused.discard(queue)
+    @rule(queue=queues, end=st.sampled_from([None, 5, 30]))
+    def pause(self, queue: str, end: int | None) -> None:
+        until = None if end is None else self.clock.now() + end * SECOND
+        changes = not self.is_paused(queue) or self.pauses[queue] != until
+        assert self.store.pause(queue, None, until).wait() is changes
+        self.pauses[queue] = until
+
+    @rule(queue=queues)
+    def resume(self, queue: str) -> None:
+        assert self.store.resume(queue).wait() is self.is_paused(queue)
+        self.pauses.pop(queue, None)
+
+    @rule(queue=queues, name=st.sampled_from(["concurrency", "max_retries_running"]), limit=limits)
+    def configure(self, queue: str, name: str, limit: Any) -> None:
+        self.settings.setdefault(queue, {})[name] = limit
+        now_set = self.store.configure(queue, QueueSettings(**{name: limit}), [name]).wait()
+        assert now_set == QueueSettings(**self.settings[queue])
 
     @rule(seconds=st.sampled_from([1, 20, 20, 301]))
     def pass_time(self, seconds: int) -> None:
@@ -383,6 +431,20 @@ class StoreMachine(RuleBasedStateMachine):
         listed = self.store.list(JobFilter(), limit=10_000).wait()
         told = {job.id: {name: getattr(job, name) for name in PROJECTED} for job in listed}
         assert told == self.jobs
+
+    @invariant()
+    def the_queues_are_told_as_the_model_tells_them(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        said = {queue: QueueSettings(**values) for queue, values in self.settings.items()}
+        said = {queue: settings for queue, settings in said.items() if settings != QueueSettings()}
+        assert self.store.settings().wait() == said
+        told = {queue.name: queue for queue in self.store.queues().wait()}
+        assert set(told) == {*said, *filter(self.is_paused, QUEUES), *(job["queue"] for job in self.jobs.values())}
+        for name, queue in told.items():
+            is_paused = self.is_paused(name)
+            assert (queue.is_paused, queue.settings) == (is_paused, said.get(name, QueueSettings()))
+            assert queue.paused_until == (self.pauses[name] if is_paused else None)
 
     @invariant()
     def every_attempt_has_one_record(self) -> None:

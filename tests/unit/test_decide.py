@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from perdure.model.decide import decide, spent
 from perdure.model.failure import Failure
-from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId
 from perdure.model.outcome import (
     AskedToWait,
@@ -243,8 +242,8 @@ def test_who_does_not_know_the_task_does_not_declare_it_exhausted():
 
 
 def test_after_its_first_failure_a_job_moves_to_the_retry_queue():
-    fairness = Fairness(retry_queue="mail-retries")
-    policy = resolve(a_job(), TaskPolicy(), QueuePolicy(fairness=fairness), AppPolicy(retry=FIVE_SECONDS))
+    queue = QueuePolicy(retry_queue="mail-retries")
+    policy = resolve(a_job(), TaskPolicy(), queue, AppPolicy(retry=FIVE_SECONDS))
     assert outcome_of(Raised(error=BOOM), policy=policy).queue == "mail-retries"
     assert outcome_of(Raised(error=BOOM), a_job(queue="mail-retries", origin="mail"), policy).queue is None
     assert outcome_of(Returned(), policy=policy).queue is None

@@ -12,6 +12,7 @@ from typing import Any
 from perdure.admin.inspect import Stats
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, Job
+from perdure.model.queue_settings import QueueSettings
 from perdure.model.state import STATES
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo
@@ -83,6 +84,18 @@ def queue_document(queue: QueueInfo, now: datetime) -> Document:
         "is_paused": queue.is_paused,
         "paused_at": moment(queue.paused_at),
         "pause_reason": queue.pause_reason,
+        "paused_until": moment(queue.paused_until),
+        "settings": settings_document(queue.settings),
+    }
+
+
+def settings_document(settings: QueueSettings) -> Document:
+    """What an operator has set; null where nothing is."""
+    return {
+        "retry_share": settings.retry_share,
+        "strict": settings.is_strict,
+        "max_retries_running": settings.max_retries_running,
+        "concurrency": settings.concurrency,
     }
 
 

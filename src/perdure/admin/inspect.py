@@ -101,8 +101,15 @@ def count(store: Store, filters: Mapping[str, Any]) -> Steps[int]:
 
 
 def queues(store: Store) -> Reply[builtins.list[QueueInfo]]:
-    """Every queue that has a job or a switch, by name."""
+    """Every queue that has a job, a pause or settings, by name."""
     return store.queues()
+
+
+@stepped
+def queue(store: Store, name: str) -> Steps[QueueInfo]:
+    """One queue, all zeros where nothing is known of it."""
+    found = yield from ask(store.queues())
+    return next((known for known in found if known.name == name), QueueInfo(name=name))
 
 
 def workers(store: Store) -> Reply[builtins.list[WorkerInfo]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from perdure.admin.selection import Selection, not_found, read_filters, read_id, select_dead
 from perdure.admin.steps import Steps, ask, stepped
+from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption, Refused, WrongState
 from perdure.model.job import JobId
 from perdure.model.state import LIVE, State, Verb, states_before
@@ -108,17 +110,41 @@ def discard_selected(store: Store, selection: Selection, tell: Tell | None = Non
 
 
 @stepped
-def pause(store: Store, queue: str, reason: str | None = None) -> Steps[bool]:
-    """Stop fetching from a queue; whether that changed anything."""
-    _check_queue(queue)
-    return (yield from ask(store.pause(queue, reason)))
+def pause(
+    store: Store,
+    queue: str,
+    reason: str | None = None,
+    *,
+    until: datetime | str | None = None,
+    duration: Duration | None = None,
+) -> Steps[bool]:
+    """Stop fetching from a queue, until a moment or for a time if one is given; whether that changed anything."""
+    check_queue(queue)
+    if until is not None and duration is not None:
+        raise BadOption("Both an end and a duration of the pause were given.", "Give one of them.")
+    end: datetime | None = None
+    if until is not None or duration is not None:
+        now = yield from ask(store.now())
+        end = _read_end(until) if until is not None else now + parse_duration(duration or 0, what="the pause")
+        if end <= now:
+            raise BadOption(
+                f"The pause would end at {end.isoformat()}, which has passed: it is {now.isoformat()}.",
+                "Give a later time, in UTC unless it says otherwise; or none, and resume the queue yourself.",
+            )
+    return (yield from ask(store.pause(queue, reason, end)))
 
 
 @stepped
 def resume(store: Store, queue: str) -> Steps[bool]:
     """Fetch from a queue again; whether that changed anything."""
-    _check_queue(queue)
+    check_queue(queue)
     return (yield from ask(store.resume(queue)))
+
+
+def check_queue(queue: str) -> None:
+    """Refuse a queue without a name."""
+    if not queue.strip():
+        raise BadOption("The queue's name is empty.", "Name the queue.")
 
 
 _WHAT_TO_DO: Mapping[State, str] = {
@@ -155,6 +181,15 @@ def _all_ids(store: Store, where: JobFilter) -> Steps[list[JobId]]:
             return ids
 
 
-def _check_queue(queue: str) -> None:
-    if not queue.strip():
-        raise BadOption("The queue's name is empty.", "Name the queue.")
+def _read_end(until: datetime | str) -> datetime:
+    end = _parsed(until) if isinstance(until, str) else until
+    return end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
+
+
+def _parsed(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadOption(
+            f"{text[:60]!r} is no moment.", "Write it like 2030-01-31T18:00, in UTC unless it says otherwise."
+        ) from None

@@ -67,10 +67,14 @@ def _ready(job: Job, queue: QueueInfo | None, workers: Sequence[WorkerInfo], now
 
 def _blocked(job: Job, queue: QueueInfo | None, workers: Sequence[WorkerInfo], now: datetime) -> str | None:
     if queue is not None and queue.is_paused:
-        return f"the queue {job.queue!r} is paused" + (f" ({queue.pause_reason})" if queue.pause_reason else "")
+        end = "" if queue.paused_until is None else f" until {queue.paused_until:%Y-%m-%d %H:%M:%S} UTC"
+        return f"the queue {job.queue!r} is paused{end}" + (f" ({queue.pause_reason})" if queue.pause_reason else "")
     alive = [worker for worker in workers if worker.lease_until > now]
     if not any(job.queue in worker.queues for worker in alive):
         return f"no living worker serves the queue {job.queue!r}"
+    limit = None if queue is None else queue.settings.concurrency
+    if queue is not None and isinstance(limit, int) and queue.running >= limit:
+        return f"the queue {job.queue!r} runs as many jobs at once as an operator lets it ({limit})"
     return None
 
 

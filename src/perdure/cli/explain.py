@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +14,12 @@ from perdure.cli import faults, output
 from perdure.cli.options import app_options
 from perdure.cli.output import Column
 from perdure.cli.policy import print_waits, waits_document
-from perdure.cli.session import APP_VARIABLE, Session
-from perdure.errors import BadOption
+from perdure.cli.session import APP_VARIABLE, Session, sqlite_path
+from perdure.errors import BadOption, EngineError
+
+if TYPE_CHECKING:
+    from perdure.app import App
+    from perdure.model.queue_settings import QueueSettings
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
@@ -25,7 +31,8 @@ _COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
 def explain(session: Session, name: str) -> None:
     """Say which limit and delays hold for a task or a job, with the origin of each value.
 
-    The nearest one wins: job, task, queue, app default; no limit is above the operator's cap.
+    The nearest one wins: job, task, queue, app default; no limit is above the operator's cap. How the queue is treated
+    is said by the operator (queues set), else by configuration, else by the code.
     """
     is_job = _ID.fullmatch(name.strip()) is not None
     if not is_job and not session.has_app:
@@ -34,7 +41,10 @@ def explain(session: Session, name: str) -> None:
         )
     # What a task says needs no store, so none has to be there.
     with session.app(may_create=not is_job) as app:
-        explanation = app.explain_job(inspect.get(app.store, name).wait()) if is_job else app.explain(name)
+        if is_job:
+            explanation = app.explain_job(inspect.get(app.store, name).wait(), app.store.settings().wait())
+        else:
+            explanation = app.explain(name, _operators_settings(app))
     if is_job and not session.has_app:
         faults.warn("no app is given (--app), so what the task and queue say is not known.")
     policy = explanation.retry.with_limit(explanation.limit)
@@ -55,3 +65,15 @@ def explain(session: Session, name: str) -> None:
     output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
     output.heading("when it fails every time")
     print_waits(forecast(policy), 25)
+
+
+def _operators_settings(app: App) -> Mapping[str, QueueSettings]:
+    """What operators have set, where there is a store that can be asked."""
+    path = sqlite_path(app.settings.url)
+    if path is not None and not path.exists():
+        return {}
+    try:
+        return app.store.settings().wait()
+    except EngineError as error:
+        faults.warn(f"what operators have set is not known, since the store does not answer: {error}")
+        return {}

@@ -19,7 +19,7 @@ COMMANDS = {
     "enqueue": ("perdure.cli.enqueue:enqueue", "Make a job."),
     "jobs": ("perdure.cli.jobs:jobs", "List, show, cancel and retry jobs."),
     "dlq": ("perdure.cli.dlq:dlq", "The dead letters: understand them, bring them back, dismiss them."),
-    "queues": ("perdure.cli.queues:queues", "List, pause and resume queues."),
+    "queues": ("perdure.cli.queues:queues", "List, pause, resume and limit queues."),
     "workers": ("perdure.cli.workers:workers", "See who runs the jobs."),
     "policy": ("perdure.cli.policy:policy", "See what retry policies do before they do it."),
     "explain": ("perdure.cli.explain:explain", "Say which limit and delays hold for a task or job, and why."),

@@ -1,16 +1,25 @@
-"""`perdure queues`: list, pause and resume queues."""
+"""`perdure queues`: list and show queues, pause and resume them, and set their limits and shares."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from perdure.admin import inspect, operate
-from perdure.admin.document import queue_document
-from perdure.cli import output
+from perdure.admin import inspect, operate, tune
+from perdure.admin.document import queue_document, settings_document
+from perdure.cli import faults, output
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import store_options
+from perdure.cli.options import app_options, read_duration, store_options
 from perdure.cli.output import Column
 from perdure.cli.session import Session
+from perdure.errors import BadOption
+from perdure.model.explain import queue_lines
+
+if TYPE_CHECKING:
+    from perdure.model.queue_settings import QueueSettings
+    from perdure.store.reads import QueueInfo
 
 QUEUE_COLUMNS = (
     Column("QUEUE"),
@@ -23,18 +32,20 @@ QUEUE_COLUMNS = (
     Column("CANCELLED", is_number=True),
     Column("OLDEST READY"),
     Column("SWITCH", is_flexible=True),
+    Column("SET BY OPERATOR", is_flexible=True),
 )
+_VALUE_COLUMNS = (Column("VALUE"), Column("IS"), Column("FROM"))
 
 
 @click.group(cls=SuggestingGroup)
 def queues() -> None:
-    """List, pause and resume queues."""
+    """List and show queues, pause and resume them, set their limits and shares."""
 
 
 @queues.command()
 @store_options
 def ls(session: Session) -> None:
-    """List every queue that has a job or a switch."""
+    """List every queue that has a job, a pause or settings."""
     with session.store() as store:
         stats = inspect.stats(store).wait()
     if session.is_json:
@@ -47,13 +58,87 @@ def ls(session: Session) -> None:
 
 @queues.command()
 @click.argument("queue")
-@click.option("--reason", metavar="TEXT", help="Why; shown to everybody who looks.")
+@app_options
+def show(session: Session, queue: str) -> None:
+    """Show how a queue is treated now, and which place says so: operator, configuration, code or default."""
+    operate.check_queue(queue)
+    with session.app() as app:
+        found = inspect.queue(app.store, queue).wait()
+        now = app.store.now().wait()
+        treated = app.registry.effective_queue(queue, found.settings)
+    lines = queue_lines(treated)
+    if not session.has_app:
+        faults.warn("no app is given (--app), so what the code says about the queue is not known.")
+    if session.is_json:
+        values = [{"name": line.name, "value": line.value, "origin": line.origin} for line in lines]
+        session.emit({**queue_document(found, now), "retry_queue": treated.fairness.retry_queue, "values": values})
+        return
+    counts = ("ready", "waiting", "running", "retrying", "succeeded", "dead", "cancelled")
+    output.fields(
+        [
+            ("queue", queue),
+            ("switch", _switch(found, now)),
+            ("retry queue", treated.fairness.retry_queue or "none: retries stay"),
+            *((name, str(getattr(found, name))) for name in counts),
+        ]
+    )
+    output.heading("how it is treated")
+    output.table(_VALUE_COLUMNS, [[line.name, line.value, line.origin] for line in lines])
+
+
+@queues.command("set")
+@click.argument("queue")
+@click.option("--retry-share", type=float, metavar="PART", help="Of what is fetched, for retries: 0 to 1.")
+@click.option("--strict/--no-strict", default=None, help="Whether an empty lane's part is left unused.")
+@click.option("--max-retries-running", metavar="N|none", help="How many retries may run at once over all workers.")
+@click.option("--concurrency", metavar="N|none", help="How many jobs may run at once over all workers.")
+@click.option("--unset", multiple=True, metavar="NAME", help="Take this setting back, so that the code is followed.")
 @store_options
-def pause(session: Session, queue: str, reason: str | None) -> None:
+def set_(
+    session: Session,
+    queue: str,
+    retry_share: float | None,
+    strict: bool | None,
+    max_retries_running: str | None,
+    concurrency: str | None,
+    unset: tuple[str, ...],
+) -> None:
+    """Set limits and shares of a queue, over what code and configuration say.
+
+    Workers follow within about a second. A limit of none is explicitly none; --unset follows the code again.
+    """
+    given: dict[str, Any] = {
+        "retry_share": retry_share,
+        "strict": strict,
+        "max_retries_running": _read_limit("--max-retries-running", max_retries_running),
+        "concurrency": _read_limit("--concurrency", concurrency),
+    }
+    with session.store() as store:
+        settings = tune.configure(store, queue, **given, unset=unset).wait()
+    if session.is_json:
+        session.emit({"queue": queue, "settings": settings_document(settings)})
+    else:
+        output.say(f"The queue {queue}: {_said(settings) or 'nothing is set by an operator'}.")
+
+
+@queues.command()
+@click.argument("queue")
+@click.option("--reason", metavar="TEXT", help="Why; shown to everybody who looks.")
+@click.option("--for", "duration", callback=read_duration, metavar="DURATION", help="Resume by itself after so long.")
+@click.option("--until", metavar="WHEN", help="Resume by itself then: ISO time, in UTC unless it says otherwise.")
+@store_options
+def pause(session: Session, queue: str, reason: str | None, duration: timedelta | None, until: str | None) -> None:
     """Stop fetching from a queue; jobs that run go on."""
     with session.store() as store:
-        is_changed = operate.pause(store, queue, reason).wait()
-    _print_switch(session, queue, is_paused=True, is_changed=is_changed)
+        is_changed = operate.pause(store, queue, reason, until=until, duration=duration).wait()
+        found = inspect.queue(store, queue).wait()
+        now = store.now().wait()
+    if session.is_json:
+        ends = queue_document(found, now)["paused_until"]
+        session.emit({"queue": queue, "is_paused": True, "is_changed": is_changed, "paused_until": ends})
+        return
+    end = "" if found.paused_until is None else f" until {output.when(found.paused_until, now)}"
+    output.say(f"The queue {queue} is paused{end}." if is_changed else f"The queue {queue} was paused already{end}.")
 
 
 @queues.command()
@@ -63,17 +148,16 @@ def resume(session: Session, queue: str) -> None:
     """Fetch from a paused queue again."""
     with session.store() as store:
         is_changed = operate.resume(store, queue).wait()
-    _print_switch(session, queue, is_paused=False, is_changed=is_changed)
+    if session.is_json:
+        session.emit({"queue": queue, "is_paused": False, "is_changed": is_changed})
+        return
+    output.say(f"The queue {queue} is open." if is_changed else f"The queue {queue} was open already.")
 
 
 def print_queues(stats: inspect.Stats) -> None:
-    """Print the queues as a table."""
+    """Print the queues as a table; the operator's column only where something is set."""
     rows = []
     for queue in stats.queues:
-        switch = "open"
-        if queue.is_paused:
-            switch = f"paused {output.relative(queue.paused_at, stats.at)}"
-            switch += f": {queue.pause_reason}" if queue.pause_reason else ""
         counts = (
             queue.ready,
             queue.waiting,
@@ -84,13 +168,33 @@ def print_queues(stats: inspect.Stats) -> None:
             queue.cancelled,
         )
         oldest = output.relative(queue.oldest_ready_at, stats.at)
-        rows.append([queue.name, *(str(count) for count in counts), oldest, switch])
-    output.table(QUEUE_COLUMNS, rows)
+        cells = [queue.name, *(str(count) for count in counts), oldest, _switch(queue, stats.at)]
+        rows.append([*cells, _said(queue.settings)])
+    if any(row[-1] for row in rows):
+        output.table(QUEUE_COLUMNS, rows)
+    else:
+        output.table(QUEUE_COLUMNS[:-1], [row[:-1] for row in rows])
 
 
-def _print_switch(session: Session, queue: str, *, is_paused: bool, is_changed: bool) -> None:
-    if session.is_json:
-        session.emit({"queue": queue, "is_paused": is_paused, "is_changed": is_changed})
-        return
-    state = "paused" if is_paused else "open"
-    output.say(f"The queue {queue} is {state}." if is_changed else f"The queue {queue} was {state} already.")
+def _switch(queue: QueueInfo, now: datetime) -> str:
+    if not queue.is_paused:
+        return "open"
+    end = "" if queue.paused_until is None else f", until {output.when(queue.paused_until, now)}"
+    why = f": {queue.pause_reason}" if queue.pause_reason else ""
+    return f"paused {output.relative(queue.paused_at, now)}{end}{why}"
+
+
+def _said(settings: QueueSettings) -> str:
+    """What an operator has set, as a short list."""
+    values = settings_document(settings)
+    words = {name: "yes" if value is True else "no" if value is False else value for name, value in values.items()}
+    return ", ".join(f"{name}={value}" for name, value in words.items() if value is not None)
+
+
+def _read_limit(option: str, text: str | None) -> int | str | None:
+    if text is None or text.strip().lower() == "none":
+        return None if text is None else "none"
+    try:
+        return int(text)
+    except ValueError:
+        raise BadOption(f"{option} is {text[:40]!r}; it is a whole number from 1, or none.") from None

@@ -18,7 +18,7 @@ from perdure.errors import BadOption
 
 @click.command()
 @click.argument("app_name", metavar="MODULE:APP", envvar=APP_VARIABLE)
-@click.option("--queues", "-q", metavar="A,B", help="The queues to serve; all that the app names if not given.")
+@click.option("--queues", "-q", metavar="A:3,B", help="The queues to serve, with weights; else all that the app names.")
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once per process.")
 @click.option(
     "--processes", "-p", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes."

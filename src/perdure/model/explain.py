@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from perdure.duration import format_duration
+from perdure.model.queue_settings import EffectiveQueue
 from perdure.model.resolve import Policy
 from perdure.model.retry import Retry
 
@@ -32,8 +33,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The delays before retry 1, 2, 3… before jitter, up to the limit, ten at most."""
 
 
-def explain(subject: str, policy: Policy, *, queue: str, delivery: str, delivery_origin: str) -> Explanation:
-    """Put a policy into words."""
+def explain(
+    subject: str, policy: Policy, *, queue: str, treated: EffectiveQueue, delivery: str, delivery_origin: str
+) -> Explanation:
+    """Put a policy, and how the job's queue is treated, into words."""
     retry = policy.retry
     delays = tuple(retry.ceiling(n) for n in range(1, min(policy.limit, _SHOWN + 1)))
     recoveries = "unlimited" if retry.max_recoveries is None else str(retry.max_recoveries)
@@ -47,8 +50,28 @@ def explain(subject: str, policy: Policy, *, queue: str, delivery: str, delivery
         Line(name="max_recoveries", value=recoveries, origin=policy.retry_origin),
         Line(name="timeout", value=_duration(policy.timeout, "none"), origin=policy.timeout_origin or "unset"),
         Line(name="retry_queue", value=policy.retry_queue or "none: retries stay", origin="queue"),
+        *queue_lines(treated),
     ]
     return Explanation(subject=subject, retry=retry, limit=policy.limit, lines=tuple(lines), delays=delays)
+
+
+def queue_lines(queue: EffectiveQueue) -> tuple[Line, ...]:
+    """How a queue is treated, each value with the place it comes from."""
+    fairness = queue.fairness
+    values = {
+        "retry_share": f"{fairness.retry_share:g}",
+        "is_strict": "yes" if fairness.is_strict else "no",
+        "max_retries_running": _limit(fairness.max_retries_running),
+        "concurrency": _limit(fairness.concurrency),
+    }
+    return tuple(
+        Line(name="strict" if name == "is_strict" else name, value=value, origin=queue.origins[name])
+        for name, value in values.items()
+    )
+
+
+def _limit(limit: int | None) -> str:
+    return "none" if limit is None else str(limit)
 
 
 def _duration(value: timedelta | None, otherwise: str) -> str:

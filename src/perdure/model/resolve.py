@@ -9,8 +9,9 @@ from typing import Literal
 import msgspec
 
 from perdure.errors import BadPolicy
-from perdure.model.fairness import Fairness
+from perdure.model.fairness import checked_retry_queue
 from perdure.model.job import Job
+from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.model.retry import Retry
 
 Origin = Literal["job", "task", "queue", "app", "operator's cap"]
@@ -25,10 +26,16 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue says about its jobs."""
+    """What the code says about a queue and its jobs."""
 
     retry: Retry | None = None
-    fairness: Fairness = Fairness()
+    retry_queue: str | None = None
+    """Where jobs move after their first failure."""
+    settings: QueueSettings = NOTHING_SAID
+
+    def __post_init__(self) -> None:
+        if self.retry_queue is not None:
+            checked_retry_queue(self.retry_queue)
 
 
 class AppPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +82,7 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
         limit_origin=limit_origin,
         timeout=timeout,
         timeout_origin=timeout_origin,
-        retry_queue=queue.fairness.retry_queue,
+        retry_queue=queue.retry_queue,
         max_retry_after=app.max_retry_after,
         unknown_task_ttl=app.unknown_task_ttl,
         is_task_known=task is not None,

@@ -8,50 +8,81 @@ slow ones are never hoarded. It stops when told to, after the fetch in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from perdure.clock import Clock
 from perdure.errors import EngineError, LeaseLost
-from perdure.model.fairness import START_CARRY
+from perdure.model.fairness import START_CARRY, Fairness, split
 from perdure.model.job import Job, WorkerId
-from perdure.runtime.handler import Registry
+from perdure.model.turns import Turns
 from perdure.runtime.membership import Membership
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
-from perdure.store.jobs import Want
+from perdure.store.jobs import Fetched, Want
 
 _LARGEST_BATCH = 1000
 
 
 class Claims:
-    """Turns a number of free places into one fetch: queues take turns, lanes keep their shares."""
+    """Turns a number of free places into one fetch: queues get their weight's part, lanes keep their shares."""
 
-    def __init__(self, *, store: Store, registry: Registry, queues: Sequence[str]) -> None:
+    def __init__(self, *, store: Store, fairness: Callable[[str], Fairness], queues: Mapping[str, int]) -> None:
         self._store = store
-        self._registry = registry
-        self._queues = list(queues)
+        self._fairness = fairness
         self._carries = dict.fromkeys(queues, START_CARRY)
-        self._turn = 0
+        self._turns = Turns(queues)
+        self.was_offered = False
+        """Whether the last fetch offered any queue places; a strict one may have left them unused."""
 
     async def fetch(self, worker: WorkerId, room: int) -> list[Job]:
         """Claim up to `room` jobs; raises LeaseLost and EngineError."""
-        # Each fetch begins with the next queue, so that no deep queue can keep the others out.
-        turn = self._turn % len(self._queues)
-        order = self._queues[turn:] + self._queues[:turn]
-        self._turn += 1
-        return await self._store.fetch(worker, [self._want(queue, room) for queue in order], room)
+        wants = self._wants(room)
+        fetched = await self._store.fetch(worker, wants, room)
+        self.was_offered = any(fetched.rooms)
+        # [INV-9] The carry follows the room that was really offered, so that shares hold under any cut.
+        for want, offered in zip(wants, fetched.rooms, strict=True):
+            if offered > 0:
+                self._carries[want.queue] = split(offered, want.retry_share, self._carries[want.queue]).carry
+        if len(self._carries) > 1:
+            self._settle(wants, fetched, room)
+        return fetched.jobs
 
-    def _want(self, queue: str, room: int) -> Want:
-        fairness = self._registry.fairness(queue)
-        fresh, retry, self._carries[queue] = fairness.split(room, self._carries[queue])
+    def _wants(self, room: int) -> list[Want]:
+        """What each queue is due by its weight; then once more all of them, for what others could not use."""
+        if len(self._carries) == 1:
+            (queue,) = self._carries
+            return [self._want(queue, room, self._carries[queue])]
+        allotted = self._turns.allot(room)
+        wants = [self._want(queue, count, self._carries[queue]) for queue, count in allotted.items()]
+        carried = {want.queue: split(want.count, want.retry_share, want.carry).carry for want in wants}
+        for queue in self._turns.order():
+            wants.append(self._want(queue, room, carried.get(queue, self._carries[queue])))
+        return wants
+
+    def _want(self, queue: str, count: int, carry: int) -> Want:
+        fairness = self._fairness(queue)
         return Want(
             queue=queue,
-            fresh=fresh,
-            retry=retry,
+            count=count,
+            retry_share=fairness.share,
+            carry=carry,
             is_strict=fairness.is_strict,
             max_retries_running=fairness.max_retries_running,
+            concurrency=fairness.concurrency,
         )
+
+    def _settle(self, wants: Sequence[Want], fetched: Fetched, room: int) -> None:
+        """Tell the turns what came of them: who started how many, and who could not fill its part."""
+        counts = Counter(job.queue for job in fetched.jobs)
+        if len(fetched.jobs) < room:
+            # Even the second round left places free: every queue has given what it could.
+            short = set(self._carries)
+        else:
+            due = {want.queue: want.count for want in wants[: len(wants) - len(self._carries)]}
+            short = {queue for queue, count in due.items() if counts[queue] < count}
+        self._turns.started(counts, short)
 
 
 class Pace:

@@ -16,6 +16,7 @@ from perdure.model.failure import capture, clean
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job
 from perdure.model.outcome import AskedToWait, Cancelled, Ending, GaveUp, Raised, Returned, Snoozed, Undecodable
+from perdure.model.queue_settings import QueueSettings
 from perdure.model.resolve import Policy
 
 Kind = Literal["async", "thread", "process"]
@@ -106,7 +107,7 @@ class Registry(Protocol):
 
     def policy(self, job: Job) -> Policy: ...
 
-    def fairness(self, queue: str) -> Fairness: ...
+    def fairness(self, queue: str, operator: QueueSettings = ...) -> Fairness: ...
 
 
 def _with_delay(delay: Duration, make: Callable[[timedelta], Ending]) -> Ending:

@@ -8,7 +8,7 @@ it returns, no job is left running under this worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -32,6 +32,7 @@ from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.trouble import Trouble
+from perdure.runtime.tuner import Tuner
 from perdure.store import Store
 
 _MOST_UNCOMMITTED = 4000
@@ -42,7 +43,8 @@ _STUBBORN = 2.0
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker is asked to do."""
 
-    queues: tuple[str, ...]
+    queues: Mapping[str, int]
+    """The queues to serve and the weight of each."""
     concurrency: int
     lease: timedelta
     grace: timedelta
@@ -88,7 +90,7 @@ class Worker:
             observer=observer,
             trouble=self._trouble("keeper"),
             new_id=new_id,
-            queues=plan.queues,
+            queues=tuple(plan.queues),
             concurrency=plan.concurrency,
             version=plan.version,
             lease=plan.lease,
@@ -104,8 +106,9 @@ class Worker:
             is_trusted=self._membership.is_trusted,
             done=self._committed,
         )
+        self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.wake())
         self._fetcher = Fetcher(
-            claims=Claims(store=store, registry=registry, queues=plan.queues),
+            claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
             random=random,
             trouble=self._trouble("fetcher"),
@@ -125,6 +128,8 @@ class Worker:
     async def run(self) -> None:
         """Work until stopped."""
         loop = asyncio.get_running_loop()
+        # Limits that an operator has set hold from the first fetch on.
+        await self._tuner.step()
         await self._membership.join()
         unsubscribe = self._store.wakeups.subscribe(lambda: self._hint(loop))
         committing = asyncio.create_task(self._committer.run())
@@ -148,7 +153,7 @@ class Worker:
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """Promoter, canceller, reaper and pruner, each in its own rhythm, and the watch over the lease."""
+        """Promoter, canceller, tuner, reaper and pruner, each in its own rhythm, and the watch over the lease."""
         store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
         reaper = Reaper(
             store=store,
@@ -161,7 +166,8 @@ class Worker:
         promoter = Promoter(store=store, clock=clock, poll=poll)
         canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
         pruner = Pruner(store=store, retention=self._plan.retention)
-        self._hinted = [self._loop("promoter", promoter.step), self._loop("canceller", canceller.step)]
+        hinted = {"promoter": promoter.step, "canceller": canceller.step, "tuner": self._tuner.step}
+        self._hinted = [self._loop(part, step) for part, step in hinted.items()]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
@@ -205,8 +211,13 @@ class Worker:
         for finished in batch:
             self._held.remove(finished.job)
         self._fetcher.freed()
-        if any(self._registry.fairness(one.job.queue).max_retries_running for one in batch if one.job.lane == "retry"):
-            self._fetcher.wake()  # a place under the cap on running retries is free again
+        if any(self._frees_a_place(one.job) for one in batch):
+            self._fetcher.wake()
+
+    def _frees_a_place(self, job: Job) -> bool:
+        """Whether the job's end lets another of its queue run: there is a limit, and others are kept back by it."""
+        fairness = self._tuner.fairness(job.queue)
+        return fairness.concurrency is not None or (job.lane == "retry" and fairness.max_retries_running is not None)
 
     def _hint(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass a wake-up on, from whatever thread it comes; one pending hint is enough."""

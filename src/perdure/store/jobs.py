@@ -19,14 +19,26 @@ from perdure.store.reply import Reply
 
 
 class Want(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fetch asks of one queue: how many of each lane, and the queue's cap on running retries."""
+    """What a fetch asks of one queue: how many jobs at most, how its lanes share them, and its limits."""
 
     queue: str
-    fresh: int
-    retry: int
+    count: int
+    retry_share: int = 0
+    """The retry lane's part, in millionths."""
+    carry: int = 0
+    """The fraction that the fetch before left over, in millionths of a job."""
     is_strict: bool = False
     """Without it, what one lane cannot fill goes to the other."""
     max_retries_running: int | None = None
+    concurrency: int | None = None
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fetch claimed, and the room that each want was offered, from which its next carry follows."""
+
+    jobs: list[Job]
+    rooms: tuple[int, ...]
+    """0 where nothing could be claimed: paused, at its limit, nothing ready, asked before in vain, or not reached."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,12 +103,15 @@ class JobStore(Protocol):
         """The same for connections that are awaited; those that block are used as they are."""
         ...
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
 
-        Per want at most `fresh + retry` jobs; what a lane cannot fill goes to the other unless `is_strict`. Inside a
-        lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each job claimed is
-        `running`, owned by the worker, its attempt one higher. Raises LeaseLost when the worker's lease has run out.
+        The room offered to a want is the least of its `count`, what is left of `limit`, and what its queue's
+        `concurrency` leaves over all workers. Of it `split(room, retry_share, carry)` gives each lane its part; what a
+        lane cannot fill goes to the other unless `is_strict`. A queue that filled less than its room is not asked again
+        by a later want. Inside a lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each
+        job claimed is `running`, owned by the worker, its attempt one higher. Raises LeaseLost when the worker's lease
+        has run out.
         """
         ...
 

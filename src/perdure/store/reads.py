@@ -1,4 +1,4 @@
-"""Everything that can be asked of a store without changing it, and the two switches of a queue."""
+"""Everything that can be asked of a store without changing it, and what operators set about a queue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, Job, JobId
+from perdure.model.queue_settings import FIELDS, NOTHING_SAID, QueueSettings
 from perdure.model.state import State
 from perdure.store.reply import Reply
 from perdure.store.workers import WorkerInfo
@@ -35,7 +36,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue: how many jobs in each state, and its switches."""
+    """A queue: how many jobs in each state, whether it is paused, and what an operator has set."""
 
     name: str
     waiting: int = 0
@@ -51,6 +52,10 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_paused: bool = False
     paused_at: datetime | None = None
     pause_reason: str | None = None
+    paused_until: datetime | None = None
+    """When the pause ends by itself, by the store's clock; None: only when somebody resumes it."""
+    settings: QueueSettings = NOTHING_SAID
+    """What an operator has set."""
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +101,7 @@ class ReadStore(Protocol):
         ...
 
     def queues(self) -> Reply[builtins.list[QueueInfo]]:
-        """Every queue that has a job or a switch, by name."""
+        """Every queue that has a job, a pause or settings, by name."""
         ...
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
@@ -117,12 +122,27 @@ class ReadStore(Protocol):
 
 
 class QueueStore(Protocol):
-    """The switches of a queue."""
+    """What operators set about a queue."""
 
-    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
-        """Stop fetching from the queue; whether that changed anything."""
+    def pause(self, queue: str, reason: str | None, until: datetime | None = None) -> Reply[bool]:
+        """Stop fetching from the queue, until a moment of the store's clock if one is given.
+
+        Gives whether that changed anything. Pausing a paused queue changes nothing, unless it is to end at another
+        time: then the end is the new one, and the reason too if one is given.
+        """
         ...
 
     def resume(self, queue: str) -> Reply[bool]:
         """Fetch from the queue again; whether that changed anything."""
+        ...
+
+    def configure(self, queue: str, settings: QueueSettings, only: Sequence[str] = FIELDS) -> Reply[QueueSettings]:
+        """Set what an operator says about a queue, of the values named in `only`; what is now set.
+
+        A value of None takes back what was set, so that the code is followed again.
+        """
+        ...
+
+    def settings(self) -> Reply[dict[str, QueueSettings]]:
+        """What operators have set, by queue; queues about which nothing is set are left out."""
         ...

@@ -1,4 +1,4 @@
-"""Claims ready jobs for a worker: lane by lane, in order, under its lease and within the cap on running retries."""
+"""Claims ready jobs for a worker: lane by lane, in order, under its lease and within the limits of its queues."""
 
 from __future__ import annotations
 
@@ -8,62 +8,67 @@ from perdure.engines.postgres.rows import from_text, to_job
 from perdure.engines.postgres.verb import Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
-from perdure.store.jobs import Want
+from perdure.store.jobs import Fetched, Want
 
 
-def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Verb[list[Job]]:
+def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order."""
-    capped = [want for want in wants if want.max_retries_running is not None]
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
-    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=bool(capped) or len(wants) > 1)
+    is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
+    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction)
 
 
-def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[list[Job]]:
+def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:
     claimed: list[Job] = []
+    rooms: list[int] = []
+    in_vain: set[str] = set()
     is_checked = False
+    if limit > 0 and len(wants) > 1:
+        names = {from_text(want.queue) for want in wants}
+        ((is_living, ready),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": sorted(names)})
+        _check(worker, is_living)
+        is_checked = True
+        in_vain = {want.queue for want in wants if from_text(want.queue) not in ready}
     if limit > 0:
-        if len(wants) > 1:
-            names = {from_text(want.queue) for want in wants}
-            ((is_living, ready),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": sorted(names)})
+        limited = {want.queue for want in wants if _is_limited(want) and want.queue not in in_vain}
+        if limited:
+            yield Step("fetch_lock", {"keys": [f"perdure {schema} {from_text(queue)}" for queue in limited]})
+    for want in wants:
+        room, count = 0, min(want.count, limit - len(claimed))
+        if count > 0 and want.queue not in in_vain:
+            rows = yield Step("fetch", _values(worker, want, count))
+            *_, offered, could_give, is_living = rows[0]
             _check(worker, is_living)
             is_checked = True
-            wants = [want for want in wants if from_text(want.queue) in ready]
-        keys = [f"perdure {schema} {from_text(want.queue)}" for want in wants if want.max_retries_running is not None]
-        if keys:
-            yield Step("fetch_lock", {"keys": keys})
-        for want in wants:
-            fresh, retry = fit(want, limit - len(claimed))
-            if fresh + retry > 0:
-                rows = yield Step("fetch", _values(worker, want, fresh, retry))
-                _check(worker, rows[0][-1])
-                is_checked = True
-                claimed += [to_job(row) for row in rows if row[0] is not None]
+            jobs = [to_job(row) for row in rows if row[0] is not None]
+            if jobs or (want.is_strict and could_give):
+                room = offered
+            if len(jobs) < offered:
+                in_vain.add(want.queue)
+            claimed += jobs
+        rooms.append(room)
     if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
     order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
-    return sorted(claimed, key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    claimed.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    return Fetched(jobs=claimed, rooms=tuple(rooms))
 
 
-def fit(want: Want, room: int) -> tuple[int, int]:
-    """How many fresh and retry jobs to ask for, both lanes cut alike when there is less room than wanted."""
-    fresh, retry = max(0, want.fresh), max(0, want.retry)
-    wanted = fresh + retry
-    if wanted <= room:
-        return fresh, retry
-    retry = (2 * room * retry + wanted) // (2 * wanted)
-    return room - retry, retry
+def _is_limited(want: Want) -> bool:
+    return want.max_retries_running is not None or want.concurrency is not None
 
 
-def _values(worker: WorkerId, want: Want, fresh: int, retry: int) -> dict[str, object]:
+def _values(worker: WorkerId, want: Want, count: int) -> dict[str, object]:
     return {
         "worker": from_text(worker),
         "queue": from_text(want.queue),
-        "fresh": fresh,
-        "retry": retry,
-        "whole": fresh + retry,
+        "count": count,
+        "share": want.retry_share,
+        "carry": want.carry,
         "is_strict": want.is_strict,
         "max_retries_running": want.max_retries_running,
+        "concurrency": want.concurrency,
     }
 
 

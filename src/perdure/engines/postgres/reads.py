@@ -1,4 +1,4 @@
-"""Everything that can be asked without changing anything, and the two switches of a queue."""
+"""Everything that can be asked about jobs and workers without changing anything."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from perdure.clock import from_microseconds
 from perdure.engines.postgres.filter import parameters
 from perdure.engines.postgres.rows import (
     from_ids,
-    from_optional_text,
-    from_text,
     is_id,
     to_duration,
     to_failure,
@@ -25,7 +23,7 @@ from perdure.engines.postgres.rows import (
 )
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.model.job import Attempt, Job, JobId, WorkerId
-from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo
+from perdure.store.reads import ErrorGroup, JobFilter
 from perdure.store.workers import WorkerInfo
 
 T = TypeVar("T")
@@ -55,10 +53,6 @@ def count(where: JobFilter) -> Verb[int]:
     return _read("count", parameters(where), lambda rows: int(rows[0][0]))
 
 
-def queues() -> Verb[list[QueueInfo]]:
-    return Verb(_queues, is_repeatable=True)
-
-
 def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
     return _read("groups", parameters(where, limit=max(0, limit)), lambda rows: [_to_group(row) for row in rows])
 
@@ -71,41 +65,11 @@ def store_now() -> Verb[datetime]:
     return _read("now", {}, lambda rows: from_microseconds(rows[0][0]))
 
 
-def pause(queue: str, reason: str | None) -> Verb[bool]:
-    return Verb(lambda: _switch("pause", {"queue": from_text(queue), "reason": from_optional_text(reason)}))
-
-
-def resume(queue: str) -> Verb[bool]:
-    return Verb(lambda: _switch("resume", {"queue": from_text(queue)}))
-
-
 def _read(statement: str, values: dict[str, Any], read: Callable[[list[Row]], T]) -> Verb[T]:
     def script() -> Script[T]:
         return read((yield Step(statement, values)))
 
     return Verb(script, is_repeatable=True)
-
-
-def _switch(statement: str, values: dict[str, Any]) -> Script[bool]:
-    return len((yield Step(statement, values))) == 1
-
-
-def _queues() -> Script[list[QueueInfo]]:
-    numbers: dict[str, dict[str, Any]] = {}
-    for queue, state, lane, jobs, earliest in (yield Step("queues")):
-        known = numbers.setdefault(to_text(queue), {})
-        known[state] = known.get(state, 0) + jobs
-        if lane == "retry" and state in ("waiting", "ready"):
-            known["retrying"] = known.get("retrying", 0) + jobs
-        if state == "ready":
-            known["oldest_ready_at"] = min(earliest, known.get("oldest_ready_at", earliest))
-    for queue, paused_at, reason in (yield Step("queues_paused")):
-        switch = {"is_paused": True, "paused_at": paused_at, "pause_reason": to_optional_text(reason)}
-        numbers.setdefault(to_text(queue), {}).update(switch)
-    for known in numbers.values():
-        known["oldest_ready_at"] = to_moment(known.get("oldest_ready_at"))
-        known["paused_at"] = to_moment(known.get("paused_at"))
-    return [QueueInfo(name=name, **numbers[name]) for name in sorted(numbers)]
 
 
 def _to_group(row: Row) -> ErrorGroup:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, reads, replay, workers
+from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, queues, reads, replay, workers
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
@@ -22,9 +22,10 @@ from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
-from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.wakeup import Wakeups
@@ -98,7 +99,7 @@ class PostgresStore:
         self._doubts.add([ended])
         return accepted
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
@@ -160,7 +161,7 @@ class PostgresStore:
         return self._ask(reads.count(where))
 
     def queues(self) -> Reply[builtins.list[QueueInfo]]:
-        return self._ask(reads.queues())
+        return self._ask(queues.queues())
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         return self._ask(reads.groups(where, limit))
@@ -174,11 +175,17 @@ class PostgresStore:
     def now(self) -> Reply[datetime]:
         return self._ask(reads.store_now())
 
-    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
-        return self._ask(reads.pause(queue, reason))
+    def pause(self, queue: str, reason: str | None, until: datetime | None = None) -> Reply[bool]:
+        return self._ask(queues.pause(queue, reason, until))
 
     def resume(self, queue: str) -> Reply[bool]:
-        return self._ask(reads.resume(queue), wakes=_always)
+        return self._ask(queues.resume(queue), wakes=_always)
+
+    def configure(self, queue: str, settings: QueueSettings, only: Sequence[str] = FIELDS) -> Reply[QueueSettings]:
+        return self._ask(queues.configure(queue, settings, only), wakes=_always)
+
+    def settings(self) -> Reply[dict[str, QueueSettings]]:
+        return self._ask(queues.settings())
 
     def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
         def answered(answer: T) -> None:

@@ -99,7 +99,19 @@ KEYS = (
         name="paused",
         type="hash",
         holds="each paused queue and `paused_at|=reason`",
-        writers=("pause", "resume"),
+        writers=("pause", "resume", "prune"),
+    ),
+    Key(
+        name="paused_until",
+        type="hash",
+        holds="each paused queue whose pause ends by itself, and when",
+        writers=("pause", "resume", "prune"),
+    ),
+    Key(
+        name="settings",
+        type="hash",
+        holds="`setting:queue` and what an operator has set",
+        writers=("configure",),
     ),
     Key(
         name="workers",

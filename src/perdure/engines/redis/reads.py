@@ -1,4 +1,4 @@
-"""Everything that can be asked without changing anything, and the two switches of a queue."""
+"""Everything that can be asked about jobs without changing anything."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from typing import Any
 from perdure.clock import from_microseconds
 from perdure.engines.redis.filter import LOOK_AT, Match, Search, count_matching, dead_among, is_state_alone
 from perdure.engines.redis.rows import to_attempt, to_failure, to_job, to_moment
-from perdure.engines.redis.verb import Call, Verb, optional
+from perdure.engines.redis.verb import Call, Verb
 from perdure.model.job import Attempt, Job, JobId, WorkerId
-from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo
-
-_LINES = 100
-"""How many lines one script looks at for their oldest job."""
+from perdure.store.reads import ErrorGroup, JobFilter
 
 
 def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
@@ -56,37 +53,12 @@ def list_jobs(where: JobFilter, limit: int, after: JobId | None) -> Verb[list[Jo
 def count(where: JobFilter) -> Verb[int]:
     if not is_state_alone(where):
         return (yield from count_matching(where))
-    number, counters, _ = yield Call("counts")
+    number, counters, *_ = yield Call("counts")
     if where.state is None:
         return int(number)
     wanted = where.state.encode() + b":"
     counted = zip(counters[::2], counters[1::2], strict=True)
     return sum(int(value) for field, value in counted if field.startswith(wanted))
-
-
-def queues() -> Verb[list[QueueInfo]]:
-    _, counters, paused = yield Call("counts")
-    known: dict[str, dict[str, Any]] = {}
-    lines: list[bytes] = []
-    for field, value in zip(counters[::2], counters[1::2], strict=True):
-        state, lane, queue = field.split(b":", 2)
-        numbers = known.setdefault(queue.decode(), {})
-        numbers[state.decode()] = numbers.get(state.decode(), 0) + int(value)
-        if lane == b"retry" and state in (b"waiting", b"ready"):
-            numbers["retrying"] = numbers.get("retrying", 0) + int(value)
-        if state == b"ready":
-            lines.append(lane + b":" + queue)
-    for queue, value in zip(paused[::2], paused[1::2], strict=True):
-        paused_at, reason = value.split(b"|", 1)
-        known.setdefault(queue.decode(), {}).update(
-            is_paused=True, paused_at=to_moment(paused_at), pause_reason=reason[1:].decode() if reason else None
-        )
-    for first in range(0, len(lines), _LINES):
-        page = lines[first : first + _LINES]
-        found = yield Call("oldest", page)
-        for line, run_at in zip(page, found, strict=True):
-            _keep_oldest(known[line.split(b":", 1)[1].decode()], run_at)
-    return [QueueInfo(name=name, **known[name]) for name in sorted(known)]
 
 
 def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
@@ -106,22 +78,6 @@ def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
 def store_now() -> Verb[datetime]:
     now = yield Call("now")
     return from_microseconds(int(now))
-
-
-def pause(queue: str, reason: str | None) -> Verb[bool]:
-    changed = yield Call("pause", (queue.encode(), optional(reason)), is_write=True, is_repeatable=False)
-    return bool(changed)
-
-
-def resume(queue: str) -> Verb[bool]:
-    changed = yield Call("resume", (queue.encode(),), is_write=True, is_repeatable=False)
-    return bool(changed)
-
-
-def _keep_oldest(numbers: dict[str, Any], run_at: bytes) -> None:
-    if run_at:
-        moment = from_microseconds(int(run_at))
-        numbers["oldest_ready_at"] = min(moment, numbers.get("oldest_ready_at", moment))
 
 
 def _add(found: dict[bytes, dict[str, Any]], match: Match) -> None:

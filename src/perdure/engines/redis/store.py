@@ -11,7 +11,7 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.redis import commit, enqueue, fetch, jobs, reads, replay, schema, workers
+from perdure.engines.redis import commit, enqueue, fetch, jobs, queues, reads, replay, schema, workers
 from perdure.engines.redis.address import Address, read_address
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.fault import to_perdure_error
@@ -21,9 +21,10 @@ from perdure.engines.redis.wakeup import RedisWakeups
 from perdure.engines.reply import Asked, Grouped
 from perdure.errors import Unsupported
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
-from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.wakeup import Wakeups
@@ -95,7 +96,7 @@ class RedisStore:
     async def complete_within_async(self, connection: object, ended: Ended) -> bool:
         raise _no_shared_transaction("complete a job")
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         return self._ask(lambda: fetch.fetch(worker, wants, limit))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
@@ -157,7 +158,7 @@ class RedisStore:
         return self._ask(lambda: reads.count(where))
 
     def queues(self) -> Reply[builtins.list[QueueInfo]]:
-        return self._ask(reads.queues)
+        return self._ask(queues.queues)
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         return self._ask(lambda: reads.groups(where, limit))
@@ -171,11 +172,17 @@ class RedisStore:
     def now(self) -> Reply[datetime]:
         return self._ask(reads.store_now)
 
-    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
-        return self._ask(lambda: reads.pause(queue, reason))
+    def pause(self, queue: str, reason: str | None, until: datetime | None = None) -> Reply[bool]:
+        return self._ask(lambda: queues.pause(queue, reason, until))
 
     def resume(self, queue: str) -> Reply[bool]:
-        return self._ask(lambda: reads.resume(queue), wakes=_always)
+        return self._ask(lambda: queues.resume(queue), wakes=_always)
+
+    def configure(self, queue: str, settings: QueueSettings, only: Sequence[str] = FIELDS) -> Reply[QueueSettings]:
+        return self._ask(lambda: queues.configure(queue, settings, only), wakes=_always)
+
+    def settings(self) -> Reply[dict[str, QueueSettings]]:
+        return self._ask(queues.settings)
 
     def _ask(self, make: Callable[[], Verb[T]], *, wakes: Callable[[T], bool] | None = None) -> Reply[T]:
         def answered(answer: T) -> None:

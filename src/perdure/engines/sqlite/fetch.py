@@ -1,4 +1,4 @@
-"""Claims ready jobs for a worker: lane by lane, in order, under its lease and within the cap on running retries."""
+"""Claims ready jobs for a worker: lane by lane, in order, under its lease and within the limits of its queues."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import Row, to_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
-from perdure.model.job import Job, WorkerId
-from perdure.store.jobs import Want
+from perdure.model.fairness import split
+from perdure.model.job import WorkerId
+from perdure.store.jobs import Fetched, Want
 
 _decode_rowids = msgspec.json.Decoder(list[int]).decode
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
@@ -27,31 +28,43 @@ class _Candidates(msgspec.Struct, frozen=True):
 
 def peek(
     connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int
-) -> list[Job] | NotAnswered:
+) -> Fetched | NotAnswered:
     """Nothing, if nothing is ready; so that an idle worker's polls take no lock."""
     _check_lease(connection, now, worker)
     queues = msgspec.json.encode([want.queue for want in wants]).decode()
     if limit > 0 and connection.execute(statement("fetch_peek"), {"queues": queues}).fetchone()[0]:
         return NOT_ANSWERED
-    return []
+    return Fetched(jobs=[], rooms=(0,) * len(wants))
 
 
-def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> list[Job]:
+def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> Fetched:
     """Claim up to `limit` jobs, going through the wants in their order."""
     _check_lease(connection, now, worker)
-    chosen: list[int] = []
+    claimed: list[Row] = []
+    rooms: list[int] = []
+    short: set[str] = set()
     for want in wants:
-        if (room := limit - len(chosen)) <= 0:
-            break
-        chosen += _choose(connection, want, room)
-    if not chosen:
-        return []
+        room = 0 if want.queue in short else _room(connection, want, limit - len(claimed))
+        chosen: list[int] = []
+        if room > 0:
+            chosen, can_give = _choose(connection, now, want, room)
+            if len(chosen) < room:
+                short.add(want.queue)
+            room = room if can_give else 0
+        # Claimed at once, so that a later want of the same queue neither chooses nor counts these again.
+        if chosen:
+            claimed += _claim(connection, now, worker, chosen)
+        rooms.append(room)
+    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
+    jobs = sorted(map(to_job, claimed), key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    return Fetched(jobs=jobs, rooms=tuple(rooms))
+
+
+def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Row]:
     values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}
     connection.execute(statement("fetch"), values)
     (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
-    claimed = [to_job(row) for row in _decode_rows(found)]
-    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
-    return sorted(claimed, key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    return _decode_rows(found)
 
 
 def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:
@@ -61,36 +74,27 @@ def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> 
         )
 
 
-def _choose(connection: sqlite3.Connection, want: Want, room: int) -> list[int]:
-    """The rowids that the want gets: its share of each lane, and unless it is strict what the other lane left over."""
-    fresh, retry = _fit(want, room)
-    if fresh + retry <= 0:
-        return []
-    if want.is_strict:
-        found = _candidates(connection, want, fresh, retry)
-        return found.fresh + found.retry
-    whole = fresh + retry
-    found = _candidates(connection, want, whole, whole)
-    retry = max(min(retry, len(found.retry)), min(whole - len(found.fresh), len(found.retry)))
-    return found.fresh[: whole - retry] + found.retry[:retry]
+def _room(connection: sqlite3.Connection, want: Want, left: int) -> int:
+    """How many jobs the want may have: what it asks for, as far as the limits of the fetch and of its queue go."""
+    room = min(want.count, left)
+    if want.concurrency is not None and room > 0:
+        # [INV-17] Counted under the write lock of the claim, so that the limit is exact over all workers.
+        (running,) = connection.execute(statement("fetch_running"), {"queue": want.queue}).fetchone()
+        room = min(room, want.concurrency - running)
+    return max(0, room)
 
 
-def _fit(want: Want, room: int) -> tuple[int, int]:
-    """How many fresh and retry jobs to ask for, both lanes cut alike when there is less room than wanted."""
-    fresh, retry = max(0, want.fresh), max(0, want.retry)
-    wanted = fresh + retry
-    if wanted <= room:
-        return fresh, retry
-    retry = (2 * room * retry + wanted) // (2 * wanted)
-    return room - retry, retry
+def _choose(connection: sqlite3.Connection, now: int, want: Want, room: int) -> tuple[list[int], bool]:
+    """The rowids that the want gets of its room, and whether there is anything that it could give."""
+    found = _candidates(connection, now, want, room)
+    fresh, retry, _ = split(room, want.retry_share, want.carry)
+    if not want.is_strict:
+        retry = max(min(retry, len(found.retry)), min(room - len(found.fresh), len(found.retry)))
+        fresh = room - retry
+    return found.fresh[:fresh] + found.retry[:retry], bool(found.fresh or found.retry)
 
 
-def _candidates(connection: sqlite3.Connection, want: Want, fresh: int, retry: int) -> _Candidates:
-    values = {
-        "queue": want.queue,
-        "fresh": fresh,
-        "retry": retry,
-        "max_retries_running": want.max_retries_running,
-    }
+def _candidates(connection: sqlite3.Connection, now: int, want: Want, room: int) -> _Candidates:
+    values = {"queue": want.queue, "room": room, "max_retries_running": want.max_retries_running, "now": now}
     row = connection.execute(statement("fetch_candidates"), values).fetchone()
     return _Candidates(fresh=_decode_rowids(row[0]), retry=_decode_rowids(row[1]))

@@ -1,4 +1,4 @@
-"""Everything that can be asked without changing anything, and the two switches of a queue."""
+"""Everything that can be asked about jobs and workers without changing anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.engines.sqlite.filter import filtered, filtered_in_order, parameter
 from perdure.engines.sqlite.rows import Row, from_ids, to_duration, to_failure, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.job import Attempt, Job, JobId
-from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo
+from perdure.store.reads import ErrorGroup, JobFilter
 from perdure.store.workers import WorkerInfo
 
 _HIGHEST_ID = "\U0010ffff"
@@ -42,23 +42,6 @@ def list_jobs(connection: sqlite3.Connection, now: int, where: JobFilter, limit:
 def count(connection: sqlite3.Connection, now: int, where: JobFilter) -> int:
     (found,) = connection.execute(filtered("count", where), parameters(where)).fetchone()
     return int(found)
-
-
-def queues(connection: sqlite3.Connection, now: int) -> list[QueueInfo]:
-    numbers: dict[str, dict[str, Any]] = {}
-    for queue, state, lane, jobs, earliest in connection.execute(statement("queues")):
-        known = numbers.setdefault(queue, {})
-        known[state] = known.get(state, 0) + jobs
-        if lane == "retry" and state in ("waiting", "ready"):
-            known["retrying"] = known.get("retrying", 0) + jobs
-        if state == "ready":
-            known["oldest_ready_at"] = min(earliest, known.get("oldest_ready_at", earliest))
-    for queue, paused_at, reason in connection.execute(statement("queues_paused")):
-        numbers.setdefault(queue, {}).update(is_paused=True, paused_at=paused_at, pause_reason=reason)
-    for known in numbers.values():
-        known["oldest_ready_at"] = to_moment(known.get("oldest_ready_at"))
-        known["paused_at"] = to_moment(known.get("paused_at"))
-    return [QueueInfo(name=name, **numbers[name]) for name in sorted(numbers)]
 
 
 def groups(connection: sqlite3.Connection, now: int, where: JobFilter, limit: int) -> list[ErrorGroup]:
@@ -97,15 +80,6 @@ def workers(connection: sqlite3.Connection, now: int) -> list[WorkerInfo]:
 
 def store_now(connection: sqlite3.Connection, now: int) -> datetime:
     return from_microseconds(now)
-
-
-def pause(connection: sqlite3.Connection, now: int, queue: str, reason: str | None) -> bool:
-    values = {"queue": queue, "reason": reason, "now": now}
-    return connection.execute(statement("pause"), values).rowcount == 1
-
-
-def resume(connection: sqlite3.Connection, now: int, queue: str) -> bool:
-    return connection.execute(statement("resume"), {"queue": queue}).rowcount == 1
 
 
 def _to_attempt(row: Row) -> Attempt:

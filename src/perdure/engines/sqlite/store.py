@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.door import Door
-from perdure.engines.sqlite import commit, enqueue, fetch, jobs, reads, replay, workers
+from perdure.engines.sqlite import commit, enqueue, fetch, jobs, queues, reads, replay, workers
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
@@ -23,9 +23,10 @@ from perdure.engines.sqlite.schema import migrate, schema_status
 from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
-from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.wakeup import Wakeups
@@ -102,7 +103,7 @@ class SqliteStore:
     async def complete_within_async(self, connection: object, ended: Ended) -> bool:
         return self.complete_within(connection, ended)
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[list[Job]]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         return self._write(
             functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit),
             peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit),
@@ -193,7 +194,7 @@ class SqliteStore:
         return self._read(functools.partial(reads.count, where=where))
 
     def queues(self) -> Reply[builtins.list[QueueInfo]]:
-        return self._read(reads.queues)
+        return self._read(queues.queues)
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         return self._read(functools.partial(reads.groups, where=where, limit=limit))
@@ -207,11 +208,18 @@ class SqliteStore:
     def now(self) -> Reply[datetime]:
         return self._read(reads.store_now)
 
-    def pause(self, queue: str, reason: str | None) -> Reply[bool]:
-        return self._write(functools.partial(reads.pause, queue=queue, reason=reason))
+    def pause(self, queue: str, reason: str | None, until: datetime | None = None) -> Reply[bool]:
+        return self._write(functools.partial(queues.pause, queue=queue, reason=reason, until=until))
 
     def resume(self, queue: str) -> Reply[bool]:
-        return self._write(functools.partial(reads.resume, queue=queue), wakes=_always)
+        return self._write(functools.partial(queues.resume, queue=queue), wakes=_always)
+
+    def configure(self, queue: str, settings: QueueSettings, only: Sequence[str] = FIELDS) -> Reply[QueueSettings]:
+        work = functools.partial(queues.configure, queue=queue, settings=settings, only=only)
+        return self._write(work, wakes=_always)
+
+    def settings(self) -> Reply[dict[str, QueueSettings]]:
+        return self._read(queues.settings)
 
     def _write(
         self, work: Work[T], *, peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None

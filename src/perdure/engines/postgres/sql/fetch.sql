@@ -1,15 +1,40 @@
 -- fetch: claims the first ready jobs of each lane of a queue for a worker whose lease holds; none when it is paused.
--- Parameters: worker, queue, fresh and retry (how many of each lane), whole (their sum), is_strict,
---     max_retries_running (null: no cap), now.
--- Rows: the jobs claimed, in no order, each with whether the worker's lease holds; one of nulls when there are none.
+-- Parameters: worker, queue, count (how many at most), share and carry (in millionths), is_strict, max_retries_running
+--     (null: no cap), concurrency (null: no limit), now.
+-- Rows: the jobs claimed, in no order, each with the room offered, whether a strict want could have been given anything,
+--     and whether the worker's lease holds; one of nulls when there are none.
 -- Concurrency: a job that another fetch is about to claim is skipped, not waited for; each job is locked before it is
 --     claimed, and no more are locked than are claimed. The inner LIMIT tells the planner how few are wanted, the outer
---     one how many it turns out to be. The cap is exact when fetch_lock.sql ran before it in the same transaction. A
+--     one how many it turns out to be. Cap and limit are exact when fetch_lock.sql ran before it in the same transaction. A
 --     fetch that began before a pause was durable may still claim.
 -- Indexes: jobs_ready, read in order up to the limits, also where only one is looked for: an EXISTS would make the
---     planner look through all jobs, expecting to find one soon; jobs_retrying for the cap; claims by the primary key.
-WITH want AS MATERIALIZED (
+--     planner look through all jobs, expecting to find one soon; jobs_retrying for the cap; jobs_running, all of it, for the
+--     limit: what runs is few, and a claim writes no further index for it; claims by the primary key.
+WITH offered AS MATERIALIZED (
     SELECT
+        CASE
+-- [INV-17] Counted under the lock of fetch_lock.sql, so that the limit is exact over all workers.
+            WHEN :concurrency::integer IS NOT NULL THEN LEAST(
+                :count::bigint,
+                GREATEST(
+                    0,
+                    :concurrency::integer - (
+                        SELECT COUNT(*)
+                        FROM perdure.jobs
+                        WHERE
+                            jobs.state = 'running'
+                            AND jobs.queue = :queue::text
+                    )
+                )
+            )
+            ELSE :count::bigint
+        END AS room
+),
+
+want AS MATERIALIZED (
+    SELECT
+        offered.room,
+        (:carry::bigint + offered.room * :share::bigint) / 1000000 AS retry,
         /*+ now */ AS now,
         EXISTS (
             SELECT 1
@@ -19,7 +44,26 @@ WITH want AS MATERIALIZED (
                 AND workers.lease_until > /*+ now */
         ) AS is_living,
 -- [INV-13] A paused queue gives nothing, in either lane.
-        EXISTS (SELECT 1 FROM perdure.queues WHERE queues.name = :queue::text) AS is_paused,
+        EXISTS (
+            SELECT 1
+            FROM perdure.queues
+            WHERE
+                queues.name = :queue::text
+                AND (queues.paused_until IS NULL OR queues.paused_until > /*+ now */)
+        ) AS is_paused,
+        CASE
+            WHEN :is_strict::boolean THEN (
+                SELECT jobs.id
+                FROM perdure.jobs
+                WHERE
+                    jobs.state = 'ready'
+                    AND jobs.queue = :queue::text
+                    AND jobs.lane = 'fresh'
+                ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
+                LIMIT 1
+            ) IS NOT NULL
+            ELSE FALSE
+        END AS has_fresh,
         (
             SELECT jobs.id
             FROM perdure.jobs
@@ -43,8 +87,9 @@ WITH want AS MATERIALIZED (
                         AND jobs.queue = :queue::text
                 )
             )
-            ELSE :whole::bigint
+            ELSE offered.room
         END AS most_retries
+    FROM offered
 ),
 
 fresh AS MATERIALIZED (
@@ -58,11 +103,11 @@ fresh AS MATERIALIZED (
             AND jobs.lane = 'fresh'
             AND (SELECT want.is_living AND NOT want.is_paused FROM want)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
-        LIMIT :whole::bigint
+        LIMIT :count::bigint
         FOR UPDATE SKIP LOCKED
     ) AS first
     LIMIT (
-        SELECT CASE WHEN want.has_retries OR :is_strict::boolean THEN :fresh::bigint ELSE :whole::bigint END
+        SELECT CASE WHEN want.has_retries OR :is_strict::boolean THEN want.room - want.retry ELSE want.room END
         FROM want
     )
 ),
@@ -78,7 +123,7 @@ retry AS MATERIALIZED (
             AND jobs.lane = 'retry'
             AND (SELECT want.is_living AND NOT want.is_paused FROM want)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
-        LIMIT :whole::bigint
+        LIMIT :count::bigint
         FOR UPDATE SKIP LOCKED
     ) AS first
     LIMIT (
@@ -86,8 +131,8 @@ retry AS MATERIALIZED (
             LEAST(
                 want.most_retries,
                 CASE
-                    WHEN :is_strict::boolean THEN :retry::bigint
-                    ELSE :whole::bigint - (SELECT COUNT(*) FROM fresh)
+                    WHEN :is_strict::boolean THEN want.retry
+                    ELSE want.room - (SELECT COUNT(*) FROM fresh)
                 END
             )
         FROM want
@@ -106,13 +151,17 @@ more_fresh AS MATERIALIZED (
             AND (SELECT want.is_living AND NOT want.is_paused FROM want)
             AND jobs.id NOT IN (SELECT fresh.id FROM fresh)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
-        LIMIT :whole::bigint
+        LIMIT :count::bigint
         FOR UPDATE SKIP LOCKED
     ) AS first
-    LIMIT CASE
-        WHEN :is_strict::boolean THEN 0
-        ELSE :whole::bigint - (SELECT COUNT(*) FROM fresh) - (SELECT COUNT(*) FROM retry)
-    END
+    LIMIT (
+        SELECT
+            CASE
+                WHEN :is_strict::boolean THEN 0
+                ELSE want.room - (SELECT COUNT(*) FROM fresh) - (SELECT COUNT(*) FROM retry)
+            END
+        FROM want
+    )
 ),
 
 jobs AS (
@@ -137,6 +186,8 @@ jobs AS (
 
 SELECT
     /*+ job_columns */,
+    want.room,
+    NOT want.is_paused AND (want.has_fresh OR (want.has_retries AND want.most_retries > 0)),
     want.is_living
 FROM want
 LEFT JOIN jobs ON TRUE

@@ -1,4 +1,4 @@
--- fetch: lets one fetch at a time claim from queues with a cap on running retries, until its transaction ends.
+-- fetch: lets one fetch at a time claim from queues with a limit on what runs, until its transaction ends.
 -- Parameters: keys (one per queue and schema, as texts).
 -- Rows: one per key, empty.
 -- Concurrency: keys are locked in their own order by everybody, so that nobody waits in a circle.

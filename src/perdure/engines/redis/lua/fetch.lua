@@ -1,29 +1,21 @@
 -- fetch: claims ready jobs for a worker, going through the wants in their order.
 -- KEYS: the store's prefix.
--- ARGV: now, sender, worker, limit; then per want queue, fresh, retry, is_strict ('1' or ''), max_retries_running ('' for
---     no cap).
--- Returns: nil when the worker's lease does not hold; else id, fields (as HGETALL gives them) of each job claimed.
--- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pause and cap are exact. Jobs are
---     read before the first write. Looks at no more jobs than it claims.
+-- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
+--     max_retries_running and concurrency ('' for none).
+-- Returns: nil when the worker's lease does not hold; else id, fields (as HGETALL gives them) of each job claimed, and the
+--     room offered to each want, 0 where nothing could be claimed.
+-- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
+--     are read before the first write. Looks at no more jobs than it claims.
 --+ start
 --+ counts
 --+ lines
+--+ paused
 --+ room
 local worker, limit = ARGV[3], tonumber(ARGV[4])
-expect('hash', 'counts', 'paused', 'running:' .. worker)
+expect('hash', 'counts', 'paused', 'paused_until', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
-end
-
--- How many fresh and retry jobs to ask for, both lanes cut alike when there is less room than wanted.
-local function fit(fresh, retry, room)
-  local wanted = fresh + retry
-  if wanted <= room then
-    return fresh, retry
-  end
-  retry = math.floor((2 * room * retry + wanted) / (2 * wanted))
-  return room - retry, retry
 end
 
 local chosen = {}
@@ -44,30 +36,50 @@ local function choose(lane, queue, number)
   end
 end
 
-for at = 5, #ARGV, 5 do
-  local queue = ARGV[at]
-  local fresh, retry = math.max(0, tonumber(ARGV[at + 1])), math.max(0, tonumber(ARGV[at + 2]))
-  fresh, retry = fit(fresh, retry, limit - #chosen)
-  -- [INV-13] A paused queue gives nothing, in either lane.
-  if fresh + retry > 0 and redis.call('HEXISTS', prefix .. 'paused', queue) == 0 then
-    local fresh_line, retry_line = ready_line('fresh', queue), ready_line('retry', queue)
-    local freshes, retries = available(fresh_line), available(retry_line)
-    if ARGV[at + 4] ~= '' then
-      -- [INV-10] Nothing else runs while this is counted, so that the cap is exact over all workers.
-      local running = tonumber(redis.call('HGET', prefix .. 'counts', 'running:retry:' .. queue) or '0')
-      running = running + (taken[retry_line] or 0)
-      retries = math.min(retries, math.max(0, tonumber(ARGV[at + 4]) - running))
-    end
-    if ARGV[at + 3] == '1' then
-      freshes, retries = math.min(fresh, freshes), math.min(retry, retries)
-    else
-      local whole = fresh + retry
-      retries = math.max(math.min(retry, retries), math.min(whole - freshes, retries))
-      freshes = math.min(whole - retries, freshes)
-    end
-    choose('fresh', queue, freshes)
-    choose('retry', queue, retries)
+-- How many jobs of a lane run or are about to: nothing else runs meanwhile, and no counter is kept that could leak.
+local function running(lane, queue)
+  local counted = redis.call('HGET', prefix .. 'counts', 'running:' .. lane .. ':' .. queue) or '0'
+  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0)
+end
+
+local rooms = {}
+local is_short = {}
+
+-- Chooses what a want gets of its room; gives false when there is nothing that it could be given.
+local function serve(queue, room, share, carry, is_strict, cap)
+  local freshes, retries = available(ready_line('fresh', queue)), available(ready_line('retry', queue))
+  if cap ~= '' then
+    -- [INV-10] Nothing else runs while this is counted, so that the cap is exact over all workers.
+    retries = math.min(retries, math.max(0, tonumber(cap) - running('retry', queue)))
   end
+  local can_give = freshes + retries > 0
+  local retry = math.floor((carry + room * share) / 1000000)
+  if is_strict then
+    freshes, retries = math.min(room - retry, freshes), math.min(retry, retries)
+  else
+    retries = math.max(math.min(retry, retries), math.min(room - freshes, retries))
+    freshes = math.min(room - retries, freshes)
+  end
+  is_short[queue] = freshes + retries < room
+  choose('fresh', queue, freshes)
+  choose('retry', queue, retries)
+  return can_give
+end
+
+for at = 5, #ARGV, 7 do
+  local queue, concurrency = ARGV[at], ARGV[at + 6]
+  local room = math.min(tonumber(ARGV[at + 1]), limit - #chosen)
+  if room > 0 and concurrency ~= '' then
+    -- [INV-17] Nothing else runs while this is counted, so that the limit is exact over all workers.
+    room = math.min(room, tonumber(concurrency) - running('fresh', queue) - running('retry', queue))
+  end
+  -- [INV-13] A paused queue gives nothing, in either lane.
+  if room <= 0 or is_short[queue] or is_paused(queue)
+    or not serve(queue, room, tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4] == '1', ARGV[at + 5])
+  then
+    room = 0
+  end
+  rooms[#rooms + 1] = room
 end
 
 -- What is claimed is looked at before anything is written: a key of another kind stops the script here.
@@ -76,7 +88,7 @@ for _, claim in ipairs(chosen) do
 end
 
 if #chosen == 0 then
-  return {}
+  return {{}, rooms}
 end
 begin_to_write()
 for line, number in pairs(taken) do
@@ -103,4 +115,4 @@ for first = 1, #held, 4000 do
   redis.call('HSET', prefix .. 'running:' .. worker, unpack(held, first, math.min(first + 3999, #held)))
 end
 write_counts()
-return claimed
+return {claimed, rooms}

@@ -1,4 +1,5 @@
--- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history.
+-- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history, and pauses that
+--     have ended by themselves.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, age (microseconds), limit.
 -- Returns: how many were deleted.
@@ -6,7 +7,7 @@
 --+ start
 --+ counts
 expect('zset', 'ended', 'jobs', 'cancelled')
-expect('hash', 'counts')
+expect('hash', 'counts', 'paused', 'paused_until')
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
 local ids = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', 0, ARGV[4])
@@ -26,6 +27,13 @@ for first = 1, #ids, 4000 do
   redis.call('ZREM', prefix .. 'ended', unpack(ids, first, last))
   redis.call('ZREM', prefix .. 'cancelled', unpack(ids, first, last))
   redis.call('ZREM', prefix .. 'jobs', unpack(ids, first, last))
+end
+local pauses = redis.call('HGETALL', prefix .. 'paused_until')
+for at = 1, #pauses, 2 do
+  if tonumber(pauses[at + 1]) <= now then
+    redis.call('HDEL', prefix .. 'paused', pauses[at])
+    redis.call('HDEL', prefix .. 'paused_until', pauses[at])
+  end
 end
 write_counts()
 return #ids

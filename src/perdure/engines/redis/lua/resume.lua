@@ -1,11 +1,14 @@
--- resume: lets a queue be fetched from again.
+-- resume: lets a queue be fetched from again, and clears away a pause that has ended by itself.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, queue.
 -- Returns: 1 when that changed anything, else 0.
 -- Guarantees: a repeated resume changes nothing; others are told.
 --+ start
-local is_changed = redis.call('HDEL', prefix .. 'paused', ARGV[3])
-if is_changed == 1 and sender ~= '' then
+--+ paused
+local was_paused = is_paused(ARGV[3])
+redis.call('HDEL', prefix .. 'paused', ARGV[3])
+redis.call('HDEL', prefix .. 'paused_until', ARGV[3])
+if was_paused and sender ~= '' then
   redis.call('PUBLISH', prefix .. 'hints', sender)
 end
-return is_changed
+return was_paused and 1 or 0

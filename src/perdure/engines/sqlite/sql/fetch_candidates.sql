@@ -1,5 +1,5 @@
 -- fetch: the first ready jobs of each lane of a queue; none when it is paused.
--- Parameters: queue, fresh and retry (how many of each lane), max_retries_running (null: no cap).
+-- Parameters: queue, room (how many of each lane at most), max_retries_running (null: no cap), now.
 -- Rows: one (rowids of fresh jobs, rowids of retry jobs), each a JSON array in the order of claiming.
 -- Concurrency: runs under the write lock of the claim, so that pause and cap are exact.
 -- Indexes: perdure_jobs_ready, read in order up to the limit; perdure_jobs_retrying for the cap.
@@ -14,9 +14,15 @@ SELECT
                 AND queue = :queue
                 AND lane = 'fresh'
 -- [INV-13] A paused queue gives nothing, in either lane.
-                AND NOT EXISTS (SELECT 1 FROM perdure_queues WHERE name = :queue)
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM perdure_queues
+                    WHERE
+                        name = :queue
+                        AND (paused_until IS NULL OR paused_until > :now)
+                )
             ORDER BY priority DESC, run_at, id
-            LIMIT :fresh
+            LIMIT :room
         ) AS next_fresh
     ),
     (
@@ -28,14 +34,20 @@ SELECT
                 state = 'ready'
                 AND queue = :queue
                 AND lane = 'retry'
-                AND NOT EXISTS (SELECT 1 FROM perdure_queues WHERE name = :queue)
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM perdure_queues
+                    WHERE
+                        name = :queue
+                        AND (paused_until IS NULL OR paused_until > :now)
+                )
             ORDER BY priority DESC, run_at, id
             LIMIT
                 CASE
 -- [INV-10] Counted under the write lock of the claim, so that the cap is exact over all workers.
-                    WHEN :max_retries_running IS NULL THEN :retry
+                    WHEN :max_retries_running IS NULL THEN :room
                     ELSE MIN(
-                        :retry,
+                        :room,
                         MAX(
                             0,
                             :max_retries_running - (
