@@ -89,6 +89,8 @@ def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
         output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}")
         if attempt.error is not None:
             output.say(f"     {output.one_line(str(attempt.error))}")
+            if attempt.error.detail:
+                output.say(f"     {output.one_line(json.dumps(attempt.error.detail, ensure_ascii=False))}")
         if attempt.delay is not None and not (job.is_final and attempt.attempt == job.attempt):
             output.say(f"     then a wait of {output.rough(attempt.delay)} was chosen")
     if job.error is not None and job.error.trace:

@@ -108,6 +108,8 @@ class Registry(Protocol):
 
     def fairness(self, queue: str) -> Fairness: ...
 
+    async def release(self) -> None: ...
+
 
 def _with_delay(delay: Duration, make: Callable[[timedelta], Ending]) -> Ending:
     try:
