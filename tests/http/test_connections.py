@@ -176,6 +176,12 @@ def test_tls_asks_for_the_name_although_it_connects_to_the_address_and_a_broken_
     assert b"localhost" in heard[0]
 
 
+def test_requests_of_a_worker_that_died_are_not_tried_in_children(app: App):
+    handler = app.registry.handler("http")
+    assert handler is not None
+    assert handler.reference is None
+
+
 def test_an_app_that_only_enqueues_does_not_load_the_client():
     code = (
         "import sys, perdure\n"

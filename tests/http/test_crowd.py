@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import timedelta
 
 from tests.http.target import Exchange, Target
 from tests.http.test_connections import working
@@ -14,7 +15,7 @@ CROWD = 2000
 
 
 async def test_two_thousand_requests_wait_together_in_one_worker(target: Target):
-    """The server answers nobody before all have asked: fewer at once would never end."""
+    """The server answers nobody before all have asked, and the worker polls but once: fewer at once would never end."""
 
     async def wait_for_all(exchange: Exchange) -> None:
         while len(target.seen) < CROWD:
@@ -22,7 +23,7 @@ async def test_two_thousand_requests_wait_together_in_one_worker(target: Target)
         await exchange.answer("200 OK")
 
     url = target.on("/slow", wait_for_all)
-    app = App("sqlite://", settings=Settings(http_allow=("127.0.0.1",)))
+    app = App("sqlite://", settings=Settings(http_allow=("127.0.0.1",), poll=timedelta(hours=1)))
     try:
         app.enqueue_many([app.http.post(url, timeout="120s") for _ in range(CROWD)])
         began = time.monotonic()

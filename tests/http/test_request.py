@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+import msgspec
 import pytest
 from tests.http.target import Target
 
@@ -94,7 +95,7 @@ def test_a_document_becomes_a_request_and_a_bound_job():
         headers={"X-Shop": "3"},
         json={"order": 7, "notes": [None, 1.5]},
         retry_on="all",
-        timeout=timedelta(seconds=10),
+        timeout=10.0,
     )
     assert http_request_from(request.document()) == Request(
         **{**{name: getattr(request, name) for name in request.__struct_fields__}, "timeout": None}
@@ -103,6 +104,18 @@ def test_a_document_becomes_a_request_and_a_bound_job():
     assert (bound.task, bound.queue, bound.priority) == ("http", "hooks", 5)
     assert bound.options.timeout == timedelta(seconds=10)
     assert json.loads(bound.args)["kwargs"]["json"] == {"order": 7, "notes": [None, 1.5]}
+
+
+def test_a_request_has_a_schema_and_is_read_by_it():
+    schema = msgspec.json.schema(Request)
+    assert set(schema["$defs"]["Request"]["properties"]) == set(Request.__struct_fields__)
+    text = b'{"url": "https://example.com/", "json": null, "timeout": "1m"}'
+    request = msgspec.json.decode(text, type=Request)
+    assert (request.json, request.timeout, request.content()) == (None, 60.0, b"null")
+    with pytest.raises(msgspec.ValidationError, match="scheme"):
+        msgspec.json.decode(b'{"url": "ftp://x/"}', type=Request)
+    with pytest.raises(msgspec.ValidationError, match="unknown"):
+        msgspec.json.decode(b'{"url": "https://x/", "follow": true}', type=Request)
 
 
 def test_null_is_a_content_and_no_content_is_none():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -84,6 +85,7 @@ class SystemResolver:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="perdure-resolver")
         self._asked: dict[str, asyncio.Future[list[str]]] = {}
+        self._waiting: Counter[str] = Counter()
 
     async def resolve(self, host: str) -> list[str]:
         """The addresses of a host name."""
@@ -91,18 +93,19 @@ class SystemResolver:
         if asked is None:
             asked = asyncio.get_running_loop().run_in_executor(self._threads, _ask, host)
             self._asked[host] = asked
-            asked.add_done_callback(lambda done: self._answered(host, done))
-        # Shielded: whoever asked first may be cancelled while others still wait for the answer.
-        return await asyncio.shield(asked)
+        self._waiting[host] += 1
+        try:
+            # Shielded: whoever asked first may be cancelled while others still wait for the answer.
+            return await asyncio.shield(asked)
+        finally:
+            self._waiting[host] -= 1
+            if not self._waiting[host]:
+                del self._waiting[host], self._asked[host]
+                asked.cancel()  # does nothing to one that is answered; one that nobody waits for must hold up no other
 
     def close(self) -> None:
         """Start no more lookups; those under way end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _answered(self, host: str, done: asyncio.Future[list[str]]) -> None:
-        self._asked.pop(host, None)
-        if not done.cancelled():
-            done.exception()  # looked at, so that an answer that nobody waits for any more is no warning
 
 
 def _ask(host: str) -> list[str]:

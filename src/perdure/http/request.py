@@ -6,7 +6,6 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -58,14 +57,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     body_base64: Annotated[str, Meta(description="content that is sent as bytes")] | UnsetType = UNSET
     retry_on: RetryOn = "default"
     sign: Annotated[bool | str, Meta(description="sign with the worker's secret, or with the one of this name")] = False
-    timeout: Annotated[float | str | timedelta, Meta(description="seconds, or a text like 30s")] | None = None
-    """How long one attempt may take; kept as the job's own timeout, not among its arguments."""
+    timeout: Annotated[float | str, Meta(description="seconds, or a text like 30s")] | None = None
+    """How long one attempt may take, in seconds once it is read; kept as the job's own timeout, not as an argument."""
 
     def __post_init__(self) -> None:
         read_url(self.url)
         msgspec.structs.force_setattr(self, "method", _checked_method(self.method))
         msgspec.structs.force_setattr(self, "headers", _checked_headers(self.headers, is_signed=bool(self.sign)))
         _check_sign(self.sign)
+        if self.timeout is not None:
+            seconds = parse_duration(self.timeout, what="timeout").total_seconds()
+            msgspec.structs.force_setattr(self, "timeout", seconds)
         if self.retry_on not in ("default", "all"):
             raise BadOption(f"retry_on is {str(self.retry_on)[:40]!r}; it must be default or all.")
         given = [name for name in ("json", "body", "body_base64") if getattr(self, name) is not UNSET]
@@ -122,10 +124,7 @@ def http_request_from(document: Mapping[str, Any]) -> Request:
         raise BadOption(f"A request has no {unknown[0][:40]!r}.", f"It has: {known}.")
     if "url" not in document:
         raise BadOption("The request has no url.", 'Give {"url": "https://…"}.')
-    fields = dict(document)
-    if fields.get("timeout") is not None:
-        fields["timeout"] = parse_duration(fields["timeout"], what="timeout")
-    return Request(**fields)
+    return Request(**document)
 
 
 def body_fields(body: str | bytes | None) -> dict[str, Any]:
