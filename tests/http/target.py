@@ -27,6 +27,7 @@ class Exchange:
     """One request and the way to answer it."""
 
     seen: Seen
+    target: Target
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     is_open: bool = field(default=True)
@@ -38,6 +39,7 @@ class Exchange:
         await self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     async def send(self, data: bytes) -> None:
+        self.target.sent += len(data)
         self.writer.write(data)
         await self.writer.drain()
 
@@ -60,6 +62,8 @@ class Target:
         self._tasks: set[asyncio.Task[None]] = set()
         self.seen: list[Seen] = []
         self.connections = 0
+        self.sent = 0
+        """How many bytes of answers were taken by those who asked."""
         self._server = self._loop.run_until_complete(asyncio.start_server(self._serve, host, 0, backlog=4096))
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -106,7 +110,7 @@ class Target:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         seen = Seen(method=method, path=path, headers=headers, body=body, connection=number)
         self.seen.append(seen)
-        exchange = Exchange(seen, reader, writer)
+        exchange = Exchange(seen, self, reader, writer)
         await self._behaviours.get(path.partition("?")[0], answer_ok)(exchange)
         return exchange.is_open
 
@@ -176,5 +180,5 @@ async def send_too_many_headers(exchange: Exchange) -> None:
 async def send_huge_body(exchange: Exchange) -> None:
     """A body without an end, as fast as it is taken."""
     await exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    while True:
+    while exchange.target.sent < 200_000_000:
         await exchange.send(b"10000\r\n" + b"z" * 65536 + b"\r\n")

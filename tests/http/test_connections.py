@@ -120,6 +120,7 @@ async def test_a_worker_that_has_ended_leaves_no_connection_open(app: App, targe
 
 
 async def test_a_worker_that_ends_does_not_break_the_requests_of_another_on_the_same_loop(app: App, target: Target):
+    before = open_sockets()
     begun, may_end = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -138,6 +139,21 @@ async def test_a_worker_that_ends_does_not_break_the_requests_of_another_on_the_
         may_end.set()
         assert await ended(app, job_id) == ["succeeded"]
     assert app.client().get(job_id).attempt == 1
+    # Long before unused connections are swept up, none is left.
+    async with asyncio.timeout(2):
+        while open_sockets() > before:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_nobody_uses_is_closed_by_itself(app: App, target: Target, monkeypatch):
+    monkeypatch.setattr("perdure.http.pool._KEPT", 0.1)
+    before = open_sockets()
+    async with working(app):
+        job_id = await app.http.post(target.url).enqueue_async()
+        await ended(app, job_id)
+        async with asyncio.timeout(10):
+            while open_sockets() > before:
+                await asyncio.sleep(0.01)
 
 
 async def test_a_job_that_is_cancelled_breaks_its_request_off(app: App, target: Target):

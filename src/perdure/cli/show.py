@@ -128,4 +128,5 @@ def _next_steps(job: Job) -> list[str]:
         case "running":
             return [f"perdure jobs cancel {job.id}", "perdure workers ls"]
         case "succeeded":
-            return [f"perdure enqueue {job.task} …    (a new job like it)"]
+            command = "http" if job.task == "http" else f"enqueue {job.task}"
+            return [f"perdure {command} …    (a new job like it)"]

@@ -57,7 +57,6 @@ class Pool:
         """Close what is kept."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-            self._sweeper = None
         for kept in self._kept.values():
             while kept:
                 await kept.pop().aclose()
@@ -76,17 +75,19 @@ class Pool:
 
     async def _sweep(self) -> None:
         """Close what nobody has used for too long, until nothing is kept."""
-        while self._count:
-            await asyncio.sleep(_KEPT)
-            for place, kept in list(self._kept.items()):
-                # The oldest stand first: used ones go to the other end.
-                while kept and (kept[0].has_expired() or not kept[0].is_available()):
-                    connection = kept.popleft()
-                    self._count -= 1
-                    await connection.aclose()
-                if not kept:
-                    self._kept.pop(place, None)
-        self._sweeper = None
+        try:
+            while self._count:
+                await asyncio.sleep(_KEPT)
+                for place, kept in list(self._kept.items()):
+                    # The oldest stand first: used ones go to the other end.
+                    while kept and (kept[0].has_expired() or not kept[0].is_available()):
+                        connection = kept.popleft()
+                        self._count -= 1
+                        await connection.aclose()
+                    if not kept:
+                        self._kept.pop(place, None)
+        finally:
+            self._sweeper = None
 
 
 def _place(target: Target) -> Place:
