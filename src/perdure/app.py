@@ -17,6 +17,7 @@ from perdure.clock import Clock, SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
 from perdure.errors import BadOption
+from perdure.http_task import HttpJobs
 from perdure.identity import Ids
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
@@ -102,6 +103,9 @@ class App:
             ids=Ids(clock, SystemRandom()),
             open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
         )
+
+        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=_version)
+        self.registry.add_builtin(self.http.task, self.http.release)
 
     def __repr__(self) -> str:
         return f"<App with {len(self.tasks)} tasks>"
@@ -238,6 +242,8 @@ class App:
         if known is not None:
             prepared = known.options(**options)
             return prepared.enqueue(*args, **kwargs)
+        if task == self.http.task.name and not args:
+            return self.http.call(kwargs, **options).enqueue()
         encoded = encode_args(tuple(args), dict(kwargs), self.max_payload)
         return self.enqueue_many([bind_named(task, encoded, make_options(**options))])[0]
 

@@ -14,6 +14,7 @@ PerdureError
 ├── Refused                    the state of things forbids it
 │   ├── WrongState             the job is in a state that the verb does not accept
 │   ├── Unsupported            this engine cannot do that, and says why
+│   ├── BadSignature           a signed request that its receiver must not trust
 │   └── LeaseLost              the store no longer counts this worker among the living
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
@@ -93,6 +94,10 @@ class WrongState(Refused):
 
 class Unsupported(Refused):
     """This engine cannot do that, and says why."""
+
+
+class BadSignature(Refused):
+    """A request whose signature is missing, wrong or too old; its receiver must not trust it."""
 
 
 class LeaseLost(Refused):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,8 @@ class Registry:
         self._max_payload = max_payload
         self._max_result = max_result
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._builtins: dict[str, Task[..., Any]] = {}
+        self._releases: list[Callable[[], Awaitable[None]]] = []
         self._handlers: dict[str, Handler] = {}
         self._queues: dict[str, QueuePolicy] = {}
         self._plain_queue = QueuePolicy()
@@ -45,12 +47,31 @@ class Registry:
 
     def add_task(self, task: Task[..., Any]) -> None:
         """Register a task; each name once."""
+        if task.name in self._builtins:
+            raise BadOption(
+                f"The name {task.name!r} belongs to a task that every app has.",
+                'Give yours another name: @app.task(name="...").',
+            )
         if task.name in self._tasks:
             raise BadOption(
                 f"A task named {task.name!r} is registered already.",
                 'Give one of them another name: @app.task(name="...").',
             )
         self._tasks[task.name] = task
+        self._add_handler(task)
+
+    def add_builtin(self, task: Task[..., Any], release: Callable[[], Awaitable[None]]) -> None:
+        """Know a task that every app has; `release` lets go of what its handler keeps open on an event loop."""
+        self._builtins[task.name] = task
+        self._releases.append(release)
+        self._add_handler(task)
+
+    async def release(self) -> None:
+        """Let go of what handlers keep open on this event loop: the worker here has ended."""
+        for release in self._releases:
+            await release()
+
+    def _add_handler(self, task: Task[..., Any]) -> None:
         self._policies.clear()
         self._handlers[task.name] = Handler.of(
             task.name,
@@ -103,7 +124,7 @@ class Registry:
 
     def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
-        task = self._tasks.get(name)
+        task = self._find(name)
         if task is None:
             known = ", ".join(sorted(self._tasks)) or "none"
             raise UnknownTask(f"No task is named {name!r}.", f"Registered tasks: {known}.")
@@ -137,9 +158,12 @@ class Registry:
                 )
 
     def _resolve(self, job: Job, queue: str) -> Policy:
-        task = self._tasks.get(job.task)
+        task = self._find(job.task)
         own = None if task is None else task.policy
         return resolve(job, own, self._queues.get(queue, self._plain_queue), self._policy)
+
+    def _find(self, name: str) -> Task[..., Any] | None:
+        return self._tasks.get(name) or self._builtins.get(name)
 
 
 def _plain_job(task: Task[..., Any], now: datetime) -> Job:

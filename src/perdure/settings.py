@@ -16,6 +16,15 @@ from perdure.errors import BadDuration, BadSetting
 _MINUTE = timedelta(minutes=1)
 
 
+class Secret(str):
+    """A text that does not show itself where values are printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How an app behaves where its code does not say otherwise."""
 
@@ -35,6 +44,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: Annotated[int, "the largest arguments of a job, in bytes of JSON"] = 256 * 1024
     max_result: Annotated[int, "the largest result of a job, in bytes of JSON"] = 64 * 1024
     auto_migrate: Annotated[bool | None, "migrate the store when it is opened; unset: SQLite yes, servers no"] = None
+    http_allow: Annotated[tuple[str, ...] | None, "what HTTP jobs may reach beside public addresses"] = None
+    http_signing_secrets: Annotated[
+        tuple[str, ...] | None, "the secrets that sign HTTP jobs; several to replace one"
+    ] = None
     log: Annotated[str, "how log lines look: console or json"] = "console"
 
     def __post_init__(self) -> None:
@@ -53,6 +66,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise BadSetting(f"poll is {self.poll}; it must be longer than nothing.")
         if self.log not in ("console", "json"):
             raise BadSetting(f"log is {self.log!r}; it must be console or json.")
+        if self.http_signing_secrets is not None:
+            hidden = tuple(Secret(secret) for secret in self.http_signing_secrets)
+            msgspec.structs.force_setattr(self, "http_signing_secrets", hidden)
         if self.queues is not None and not self.queues:
             raise BadSetting("queues is empty; a worker needs at least one queue.", "Leave it unset for all queues.")
 

@@ -75,6 +75,7 @@ class Harness:
         assert self._before is not None
         assert self._runner is not None
         self._executor.close()
+        self._run(self._app.registry.release())
         self._runner.close()
         self._app.close()
         self._app.surroundings = self._before
@@ -128,7 +129,7 @@ class Harness:
 
         def beside() -> None:
             try:
-                answers.append(asyncio.run(work))
+                answers.append(asyncio.run(self._beside(work)))
             except BaseException as error:
                 errors.append(error)
 
@@ -138,6 +139,12 @@ class Harness:
         if errors:
             raise errors[0]
         return answers[0]
+
+    async def _beside(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        finally:
+            await self._app.registry.release()
 
     async def _register(self) -> None:
         """Count the harness's worker among the living, under a new id whenever its lease is about to run out."""

@@ -14,6 +14,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 EXPECTED = {
     "mail.py": ["enqueued", "run them with: perdure worker mail:app"],
+    "webhooks.py": [
+        "answered 503",
+        "answered 503",
+        "attempt 3 of",
+        "the job succeeded after 3 attempts",
+    ],
     "transactional_enqueue.py": [
         "before the commit: 0 jobs",
         "after the commit: 1 job, ready",

@@ -40,6 +40,8 @@ def blocking() -> None:
     assert_type(prepared.enqueue("a@b.c"), JobId)
     send.options(run_at=datetime.now(UTC), delivery="at_most_once", retry="standard").enqueue("a@b.c", "hi")
     assert_type(app.enqueue_many([send.bind("a@b.c", body="hi"), bare.bind(2)]), list[JobId])
+    assert_type(app.http.post("https://example.com/", json={"a": 1}, sign=True, timeout="5s").enqueue(), JobId)
+    app.enqueue_many([app.http.get("https://example.com/", retry_on="all", delay="5m"), bare.bind(2)])
     with app.client() as client:
         assert_type(client, Client)
         assert_type(client.get("id"), Job)

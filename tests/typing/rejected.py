@@ -29,6 +29,9 @@ send.options(delay="5m").enqueue(1, "hi")  # error
 send.options(retries=3)  # error
 app.enqueue_many([send])  # error
 app.task(timout="5s")  # error
+app.http.post("https://example.com/", tiemout="5s")  # error
+app.http.post("https://example.com/", retry_on="some")  # error
+app.http.request("https://example.com/")  # error
 Retry.exponential()  # error
 Retry.fixed("5s", jitter="some")  # error
 

@@ -137,6 +137,12 @@ def test_cancelled_ends_cancelled():
     assert outcome_of(Cancelled()).state == "cancelled"
 
 
+def test_a_timeout_says_what_the_handler_was_doing():
+    error = outcome_of(TimedOut(timeout=timedelta(seconds=30), doing="while it waited for the bank")).error
+    assert error is not None
+    assert error.message == "the attempt ran past its timeout of 30 s while it waited for the bank"
+
+
 def test_timeout_counts_with_its_own_reason_and_is_an_error_that_rules_can_name():
     outcome = outcome_of(TimedOut(timeout=timedelta(seconds=30)))
     assert (outcome.state, outcome.reason, outcome.failures) == ("waiting", "timeout", 1)

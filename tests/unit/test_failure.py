@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.model.failure import MESSAGE_LIMIT, TRACE_LIMIT, Failure, capture, clean, normalise, type_name
+from perdure.model.failure import MESSAGE_LIMIT, TRACE_LIMIT, Detailed, Failure, capture, clean, normalise, type_name
 
 
 def raised(error: BaseException) -> BaseException:
@@ -116,6 +116,27 @@ def test_the_type_the_message_and_the_lineage_are_kept() -> None:
     assert failure.message == "no such thing"
     assert failure.lineage == (f"{__name__}.PlainError", "Exception", "BaseException")
     assert str(failure) == f"{__name__}.PlainError: no such thing"
+
+
+def test_data_that_an_exception_brings_along_is_kept_instead_of_where_it_was_raised() -> None:
+    try:
+        raise Detailed("503 from https://example.com", {"status": 503, "ms": 1.5})
+    except Detailed as error:
+        failure = capture(error)
+    assert failure.detail == {"status": 503, "ms": 1.5}
+    assert (failure.trace, failure.frame) == ("", "")
+    assert msgspec.json.decode(msgspec.json.encode(failure), type=Failure) == failure
+
+
+def test_an_attribute_that_happens_to_be_named_detail_is_not_taken() -> None:
+    error = ValueError("x")
+    error.detail = {"status": 1}  # type: ignore[attr-defined]
+    assert capture(error).detail is None
+
+
+def test_answers_with_another_status_are_another_group() -> None:
+    failures = [Failure(type="E", message=f"{status} from x", detail={"status": status}) for status in (404, 404, 429)]
+    assert len({failure.fingerprint("http") for failure in failures}) == 2
 
 
 def test_builtin_errors_are_named_without_their_module() -> None:

@@ -70,7 +70,13 @@ def attempt_document(attempt: Attempt) -> Document:
 
 def failure_document(failure: Failure) -> Document:
     """A failure; `lineage` is for rules, not for readers."""
-    return {"type": failure.type, "message": failure.message, "frame": failure.frame, "trace": failure.trace}
+    return {
+        "type": failure.type,
+        "message": failure.message,
+        "detail": failure.detail,
+        "frame": failure.frame,
+        "trace": failure.trace,
+    }
 
 
 def queue_document(queue: QueueInfo, now: datetime) -> Document:

@@ -29,7 +29,8 @@ _OPTIONS = (
 )
 
 
-def _read_at(_: click.Context, __: click.Parameter, value: str | None) -> datetime | None:
+def read_at(_: click.Context, __: click.Parameter, value: str | None) -> datetime | None:
+    """The callback of --at."""
     if value is None:
         return None
     try:
@@ -41,7 +42,8 @@ def _read_at(_: click.Context, __: click.Parameter, value: str | None) -> dateti
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _read_limit(_: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+def read_limit(_: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """The callback of a limit: a whole number, or unlimited."""
     if value is None or value == "unlimited":
         return value
     try:
@@ -58,12 +60,12 @@ def _read_limit(_: click.Context, param: click.Parameter, value: str | None) -> 
 @click.option("--queue", metavar="NAME", help="The queue; else the task's own.")
 @click.option("--delay", callback=read_duration, metavar="DURATION", help="Not before so long from now.")
 @click.option(
-    "--at", "run_at", callback=_read_at, metavar="WHEN", help="Not before this ISO time, UTC if it has no offset."
+    "--at", "run_at", callback=read_at, metavar="WHEN", help="Not before this ISO time, UTC if it has no offset."
 )
 @click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="-100 to 100, higher first.")
 @click.option("--unique", metavar="KEY", help="No second live job of this task with the same key.")
-@click.option("--max-attempts", callback=_read_limit, metavar="N", help="The most failures it may have, or unlimited.")
-@click.option("--max-retries", callback=_read_limit, metavar="N", help="The same limit, counted as retries.")
+@click.option("--max-attempts", callback=read_limit, metavar="N", help="The most failures it may have, or unlimited.")
+@click.option("--max-retries", callback=read_limit, metavar="N", help="The same limit, counted as retries.")
 @click.option("--retry", metavar="POLICY", help="A preset's name or a policy's text.")
 @click.option("--delivery", type=click.Choice(["at_least_once", "at_most_once"]), help="May it start twice?")
 @click.option("--timeout", callback=read_duration, metavar="DURATION", help="How long one attempt may run.")

@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": ("perdure.cli.demo:demo", "See it work: jobs against a flaky service, and books that balance."),
     "worker": ("perdure.cli.worker:worker", "Run jobs."),
     "enqueue": ("perdure.cli.enqueue:enqueue", "Make a job."),
+    "http": ("perdure.cli.http:http", "Make a job that sends an HTTP request."),
     "jobs": ("perdure.cli.jobs:jobs", "List, show, cancel and retry jobs."),
     "dlq": ("perdure.cli.dlq:dlq", "The dead letters: understand them, bring them back, dismiss them."),
     "queues": ("perdure.cli.queues:queues", "List, pause, resume and limit queues."),
@@ -53,7 +54,7 @@ class Root(LazyGroup):
             click.echo("interrupted", err=True)
             sys.exit(faults.INTERRUPTED)
         except Exception as error:
-            faults.tell(error, as_json="--json" in given)
+            faults.tell(error, as_json=_is_json_asked_for(given))
             sys.exit(faults.exit_code(error))
         sys.exit(code if isinstance(code, int) else faults.OK)
 
@@ -112,6 +113,14 @@ def _end_in_spite_of_threads(code: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _is_json_asked_for(args: Sequence[str]) -> bool:
+    """Whether errors are for a program; after `http`, a --json that is followed by a content is that content's."""
+    places = [place for place, text in enumerate(args) if text == "--json"]
+    if args and args[0] == "http":
+        places = [place for place in places if place + 1 == len(args) or args[place + 1].startswith("-")]
+    return bool(places)
 
 
 def _tolerate_narrow_encodings() -> None:

@@ -89,6 +89,8 @@ def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
         output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}")
         if attempt.error is not None:
             output.say(f"     {output.one_line(str(attempt.error))}")
+            if attempt.error.detail:
+                output.say(f"     {output.one_line(json.dumps(attempt.error.detail, ensure_ascii=False))}")
         if attempt.delay is not None and not (job.is_final and attempt.attempt == job.attempt):
             output.say(f"     then a wait of {output.rough(attempt.delay)} was chosen")
     if job.error is not None and job.error.trace:
@@ -126,4 +128,5 @@ def _next_steps(job: Job) -> list[str]:
         case "running":
             return [f"perdure jobs cancel {job.id}", "perdure workers ls"]
         case "succeeded":
-            return [f"perdure enqueue {job.task} …    (a new job like it)"]
+            command = "http" if job.task == "http" else f"enqueue {job.task}"
+            return [f"perdure {command} …    (a new job like it)"]

@@ -17,7 +17,7 @@ from perdure.errors import BadOption
 
 
 @click.command()
-@click.argument("app_name", metavar="MODULE:APP", envvar=APP_VARIABLE)
+@click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE)
 @click.option("--queues", "-q", metavar="A:3,B", help="The queues to serve, with weights; else all that the app names.")
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once per process.")
 @click.option(
@@ -28,7 +28,7 @@ from perdure.errors import BadOption
 @store_options
 def worker(
     session: Session,
-    app_name: str,
+    app_name: str | None,
     queues: str | None,
     concurrency: int | None,
     processes: int,
@@ -38,7 +38,7 @@ def worker(
     """Run the jobs of an app until stopped.
 
     The first interrupt (Ctrl-C, SIGTERM) stops fetching and lets running attempts finish within the grace time; the
-    second stops at once.
+    second stops at once. Without an app it runs HTTP jobs, which every worker knows.
     """
     given: dict[str, Any] = {
         "queues": _read_queues(queues),
@@ -49,21 +49,24 @@ def worker(
     given = {name: value for name, value in given.items() if value is not None}
     if processes > 1:
         return _supervise(session, app_name, processes, given)
-    with session.named(app_name).app(may_create=True) as loaded:
+    named = session if app_name is None else session.named(app_name)
+    with named.app(may_create=True) as loaded:
         _show_log(loaded.settings.log)
         loaded.run_worker(**given)
     return faults.OK
 
 
-def _supervise(session: Session, app: str, processes: int, given: dict[str, Any]) -> int:
+def _supervise(session: Session, app: str | None, processes: int, given: dict[str, Any]) -> int:
     """Run several copies of this command, each with one process."""
     from perdure.cli.loading import check_module  # here, so that help does not wait for it
     from perdure.clock import SystemClock
     from perdure.runtime.supervisor import Supervisor
 
     # A misspelt module is told once, here, and not by every process.
-    check_module(app)
-    command = [sys.executable, "-m", "perdure", "worker", app, *session.arguments]
+    if app is not None:
+        check_module(app)
+    names = [] if app is None else [app]
+    command = [sys.executable, "-m", "perdure", "worker", *names, *session.arguments]
     for name, value in given.items():
         text = format_duration(value) if isinstance(value, timedelta) else value
         command += [f"--{name}", ",".join(text) if isinstance(text, list) else str(text)]

@@ -56,8 +56,8 @@ def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Rand
             return _failed(job, policy, now, random, error, "failed")
         case AskedToWait(error=error, delay=asked):
             return _failed(job, policy, now, random, error, "failed", asked=min(asked, policy.max_retry_after))
-        case TimedOut(timeout=timeout):
-            return _failed(job, policy, now, random, _timeout(timeout), "timeout")
+        case TimedOut(timeout=timeout, doing=doing):
+            return _failed(job, policy, now, random, _timeout(timeout, doing), "timeout")
         case GaveUp(error=error):
             return _dead(job, "failed", "unrecoverable", job.failures + 1, error)
         case Snoozed(delay=delay):
@@ -254,9 +254,9 @@ def _parked(job: Job, policy: Policy, now: datetime) -> Outcome:
     )
 
 
-def _timeout(timeout: timedelta) -> Failure:
+def _timeout(timeout: timedelta, doing: str) -> Failure:
     return Failure(
         type="TimeoutError",
-        message=f"the attempt ran past its timeout of {timeout.total_seconds():g} s",
+        message=f"the attempt ran past its timeout of {timeout.total_seconds():g} s {doing}".rstrip(),
         lineage=("TimeoutError", "OSError", "Exception", "BaseException"),
     )

@@ -6,6 +6,7 @@ import hashlib
 import re
 import traceback
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
@@ -30,24 +31,40 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: str = ""
     frame: str = ""
     """The innermost frame in the handler's own code: `module:function`."""
+    detail: dict[str, Any] | None = None
+    """Plain data about the failure, where its exception brings some: an HTTP answer's status, timing and excerpt."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
 
     def fingerprint(self, task: str) -> str:
         """The name of the group of like failures: task, type, normalised message and own-code frame."""
-        text = "\x00".join((task, self.type, normalise(self.message), self.frame))
+        parts = [task, self.type, normalise(self.message), self.frame]
+        if self.detail is not None and "status" in self.detail:
+            # Numbers in messages do not tell groups apart, but a 404 and a 429 are not alike.
+            parts.append(str(self.detail["status"]))
+        text = "\x00".join(parts)
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+class Detailed(Exception):  # noqa: N818 - a root for errors, none itself
+    """An exception about another system, which brings plain data along; where it was raised says nothing about it."""
+
+    def __init__(self, message: str, detail: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 def capture(error: BaseException) -> Failure:
     """The failure that an exception stands for; never raises, whatever the exception's own methods do."""
+    detail = error.detail if isinstance(error, Detailed) else None
     return Failure(
         type=type_name(type(error)),
         message=_message(error),
         lineage=tuple(type_name(base) for base in type(error).__mro__ if base is not object),
-        trace=_trace(error),
-        frame=_own_frame(error.__traceback__),
+        trace="" if detail is not None else _trace(error),
+        frame="" if detail is not None else _own_frame(error.__traceback__),
+        detail=detail,
     )
 
 

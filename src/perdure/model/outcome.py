@@ -76,9 +76,10 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class TimedOut(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The attempt ran past its timeout."""
+    """The attempt ran past its timeout; `doing` is what its handler noted on being broken off."""
 
     timeout: timedelta
+    doing: str = ""
 
 
 class ShutDown(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -188,7 +188,9 @@ class Executor:
             async with asyncio.timeout(timeout.total_seconds()) as limit:
                 value = await handler.function(*positional, **named)
         except TimeoutError as error:
-            return TimedOut(timeout=timeout) if limit.expired() else handler.raised(error, job)
+            if not limit.expired():
+                return handler.raised(error, job)
+            return TimedOut(timeout=timeout, doing=_noted(error.__cause__))
         # A handler that swallowed the cancellation and returned late has run past its timeout all the same.
         return TimedOut(timeout=timeout) if limit.expired() else handler.returned(value)
 
@@ -213,6 +215,12 @@ async def _until_sure(holding: Holding, may_start: Callable[[], bool]) -> None:
     """[INV-7] No attempt starts under a lease in doubt: either the next beat renews it, or it is lost."""
     while not may_start() and not holding.is_broken_off():
         await asyncio.sleep(_DOUBT)
+
+
+def _noted(broken_off: BaseException | None) -> str:
+    """What the handler added to the cancellation on its way out: what it was doing."""
+    notes = getattr(broken_off, "__notes__", None)
+    return clean("; ".join(note for note in notes if isinstance(note, str)), 300) if isinstance(notes, list) else ""
 
 
 def _interrupted(holding: Holding, *, has_started: bool) -> Ending:

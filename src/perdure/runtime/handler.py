@@ -109,6 +109,8 @@ class Registry(Protocol):
 
     def fairness(self, queue: str, operator: QueueSettings = ...) -> Fairness: ...
 
+    async def release(self) -> None: ...
+
 
 def _with_delay(delay: Duration, make: Callable[[timedelta], Ending]) -> Ending:
     try:

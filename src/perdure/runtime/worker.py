@@ -148,6 +148,7 @@ class Worker:
             unsubscribe()
             await _end([*others, *slots])
             self._executor.close()
+            await self._registry.release()
             worker = self._membership.id
             await self._membership.leave()
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
@@ -197,7 +198,9 @@ class Worker:
         return self._plan.concurrency + self._pace.advance - pending
 
     def _is_low(self) -> bool:
-        return self._buffer.qsize() <= self._pace.advance // 2
+        # What a free slot is about to take is no stock: with more slots than a batch is large, the next one is due.
+        stock = self._buffer.qsize() - (self._plan.concurrency - self._executor.busy)
+        return stock <= self._pace.advance // 2
 
     def _deliver(self, jobs: list[Job]) -> None:
         for job in jobs:

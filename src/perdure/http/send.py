@@ -1,0 +1,161 @@
+"""Sends the request of one attempt and gives its result, or raises what says how the job goes on.
+
+Exactly one request is sent per attempt: nothing in here tries again. A kept connection may turn out to have been closed
+by the other side, so it is used only where a retry can make up for that; otherwise a fresh one is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from typing import Any
+
+import httpcore2
+import msgspec
+
+from perdure.clock import Clock
+from perdure.http.classify import Answer, judge
+from perdure.http.errors import HttpError, NetworkError, SigningError
+from perdure.http.pool import Pool
+from perdure.http.request import Request
+from perdure.http.sign import SigningSecrets, sign
+from perdure.http.url import Target
+from perdure.model.failure import clean
+
+MOST_READ = 64 * 1024
+"""How many bytes of a body are read; the rest is left to the other side."""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sender must know of the attempt."""
+
+    job_id: str
+    number: int
+    may_reuse: bool
+    """Whether a connection of an earlier request may be used, which the other side may have closed unseen."""
+
+
+class Sender:
+    """Sends requests through one pool."""
+
+    def __init__(self, *, pool: Pool, secrets: SigningSecrets, clock: Clock, user_agent: str) -> None:
+        self._pool = pool
+        self._secrets = secrets
+        self._clock = clock
+        self._user_agent = user_agent
+
+    async def send(self, request: Request, attempt: Attempt) -> dict[str, Any]:
+        """One request; the answer's status, timing and excerpt if it is a success."""
+        began = self._clock.monotonic()
+        target, content = request.target, request.content()
+        headers = self._headers(request, attempt, target, content)
+        try:
+            answer = await self._exchange(request, attempt, target, headers, content, began)
+        except asyncio.CancelledError as broken_off:
+            broken_off.add_note(f"while it waited for {target.origin}")
+            raise
+        except HttpError as error:
+            error.detail.setdefault("ms", self._since(began))
+            raise
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, OSError) as error:
+            reason = clean(_reason(error), 300)
+            message = f"no whole answer from {target.origin}: {reason}"
+            raise NetworkError(message, {"ms": self._since(began)}) from None
+        return judge(answer, retry_on=request.retry_on, origin=target.origin, now=self._clock.now())
+
+    def _headers(self, request: Request, attempt: Attempt, target: Target, content: bytes) -> list[tuple[bytes, bytes]]:
+        headers = {"Host": target.authority, "User-Agent": self._user_agent, "Accept": "*/*"}
+        if request.content_type is not None:
+            headers["Content-Type"] = request.content_type
+        headers["Idempotency-Key"] = attempt.job_id
+        given = {name.lower() for name in request.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in given} | request.headers
+        # Nothing is decompressed here, so a small answer cannot become a large one.
+        headers |= {"Accept-Encoding": "identity", "Perdure-Attempt": str(attempt.number)}
+        if content or request.method in ("POST", "PUT", "PATCH"):
+            headers["Content-Length"] = str(len(content))
+        if request.sign is not False:
+            headers |= self._signature(request, attempt, content)
+        return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+
+    def _signature(self, request: Request, attempt: Attempt, content: bytes) -> dict[str, str]:
+        name = request.sign if isinstance(request.sign, str) else ""
+        secrets = self._secrets.named(name)
+        if not secrets:
+            which = f"named {name!r}" if name else "without a name"
+            raise SigningError(
+                f"this worker has no signing secret {which}; set PERDURE_HTTP_SIGNING_SECRETS where workers run", {}
+            )
+        return sign(content, message_id=attempt.job_id, at=self._clock.now(), secrets=secrets)
+
+    async def _exchange(
+        self,
+        request: Request,
+        attempt: Attempt,
+        target: Target,
+        headers: list[tuple[bytes, bytes]],
+        content: bytes,
+        began: float,
+    ) -> Answer:
+        outgoing = httpcore2.Request(
+            method=request.method.encode(),
+            url=httpcore2.URL(
+                scheme=target.scheme.encode(),
+                host=target.host.encode(),
+                port=target.port,
+                target=target.path.encode(),
+            ),
+            headers=headers,
+            content=content,
+        )
+        connection = await self._pool.take(target, is_fresh=not attempt.may_reuse)
+        try:
+            response = await connection.handle_async_request(outgoing)
+            try:
+                body, is_cut = await _read(response)
+            finally:
+                await response.aclose()
+        except BaseException:
+            await connection.aclose()
+            raise
+        await self._pool.give_back(target, connection)
+        return Answer(
+            status=response.status,
+            reason=response.extensions.get("reason_phrase", b"").decode("ascii", "replace"),
+            headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers},
+            body=body,
+            is_cut=is_cut,
+            ms=self._since(began),
+        )
+
+    def _since(self, began: float) -> float:
+        return round((self._clock.monotonic() - began) * 1000, 1)
+
+
+async def _read(response: httpcore2.Response) -> tuple[bytes, bool]:
+    """The body, at most so much of it as is read, and whether there was more."""
+    body = bytearray()
+    async for part in response.aiter_stream():
+        body += part
+        if len(body) > MOST_READ:
+            return bytes(body[:MOST_READ]), True
+    return bytes(body), False
+
+
+def _reason(error: BaseException) -> str:
+    """What the innermost of the errors behind this one says; the outer ones only repeat it."""
+    found = [error]
+    while len(found) < 10:
+        behind = found[-1].__cause__ or found[-1].__context__
+        if behind is None:
+            break
+        found.append(behind)
+    for each in reversed(found):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return f"the certificate is not trusted: {each.verify_message}"
+        if isinstance(each, ssl.SSLError):
+            return f"TLS failed: {each.reason or each}"
+        if isinstance(each, OSError) and each.errno:
+            return os.strerror(each.errno)
+    return next((str(each) for each in found if str(each)), type(error).__name__)
