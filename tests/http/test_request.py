@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.http.target import Target
 
-from perdure import App, BadOption, BadPayload, UsageError
+from perdure import App, BadOption, BadPayload, Settings, UsageError
 from perdure.http import Request, http_request_from
 from perdure.http.url import read_url
 
@@ -130,6 +130,16 @@ def test_content_that_cannot_be_stored_or_is_too_large_is_refused():
             app.http.post("http://x/", json=content)
     with pytest.raises(BadPayload, match="bytes"):
         app.http.post("http://x/", body="x" * 300_000)
+
+
+def test_content_may_be_as_large_as_the_settings_allow(target: Target):
+    app = App("sqlite://", settings=Settings(max_payload=1_000_000, http_allow=("127.0.0.1",)))
+    with app.testing() as t:
+        calls = [app.http.post(target.url, json="x" * 900_000), app.http.post(target.url, body="x" * 900_000)]
+        ids = app.enqueue_many(calls)
+        t.drain()
+        assert [t.job(job_id).state for job_id in ids] == ["succeeded"] * 2
+    assert [len(request.body) for request in target.seen] == [900_002, 900_000]
 
 
 def test_each_kind_of_content_arrives_byte_by_byte_with_its_type(app: App, target: Target):

@@ -15,7 +15,6 @@ from perdure.duration import parse_duration
 from perdure.errors import BadOption
 from perdure.http.sign import PREFIX, is_key_name
 from perdure.http.url import LONGEST_URL, Target, read_url
-from perdure.model.codec import encode_result
 
 RetryOn = Literal["default", "all"]
 """Which failures are tried again: those that may pass (network, 408, 425, 429, 5xx), or all."""
@@ -75,7 +74,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
             raise BadOption(f"{given[0]} and {given[1]} are both given.", "A request has one content.")
         if self.body is not UNSET and not isinstance(self.body, str):
             raise BadOption(f"body is a {type(self.body).__name__}.", "Pass text here, and data as json.")
-        self.content()
+        if self.body_base64 is not UNSET:
+            self.content()
 
     @property
     def target(self) -> Target:
@@ -85,7 +85,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     def content(self) -> bytes:
         """The bytes of the body, the same for every attempt."""
         if self.json is not UNSET:
-            return encode_result(self.json)
+            return msgspec.json.encode(self.json)  # what is plain data was decided when the job was made
         if isinstance(self.body, str):
             return self.body.encode("utf-8", "surrogatepass")
         if isinstance(self.body_base64, str):
@@ -106,10 +106,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     def document(self) -> dict[str, Any]:
         """The request as plain data, as it is stored; `http_request_from` reads it back."""
-        plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, timeout=None))
-        if self.json is not UNSET:
-            plain["json"] = self.json  # as it came: what cannot be stored is refused by the one gate for payloads
-        return {"method": self.method, **plain}
+        kept: dict[str, Any] = {"method": self.method, "url": self.url}
+        if self.headers:
+            kept["headers"] = self.headers
+        for name in ("json", "body", "body_base64"):
+            if getattr(self, name) is not UNSET:
+                kept[name] = getattr(self, name)
+        if self.retry_on != "default":
+            kept["retry_on"] = self.retry_on
+        if self.sign is not False:
+            kept["sign"] = self.sign
+        return kept
 
 
 def http_request_from(document: Mapping[str, Any]) -> Request:
