@@ -160,6 +160,16 @@ async def test_the_only_queue_with_work_gets_every_place(scene: Scene) -> None:
         assert len(await claims.fetch(worker, size)) == size
 
 
+async def test_a_queue_that_was_empty_for_long_gets_its_part_and_no_burst(scene: Scene) -> None:
+    worker = scene.worker()
+    await scene.store.enqueue([scene.new_job() for _ in range(150)])
+    claims = claims_of(scene.store, {"mail": 1, "slow": 1})
+    assert len(await start(claims, worker, 2, 60)) == 30
+    await scene.store.enqueue([scene.new_job(queue="slow") for _ in range(60)])
+    jobs = [job for fetch in await start(claims, worker, 2, 40) for job in fetch]
+    assert abs(sum(job.queue == "slow" for job in jobs) - 20) <= 2
+
+
 async def test_a_queue_at_its_limit_leaves_its_part_to_the_others(scene: Scene) -> None:
     worker = scene.worker()
     for queue in ("mail", "slow"):

@@ -12,9 +12,11 @@ from tests.servers import postgres
 
 from perdure import App
 from perdure.clock import SystemClock
+from perdure.engines.migrator import migrations
 from perdure.engines.opener import open_store
-from perdure.engines.postgres.sql import quoted
+from perdure.engines.postgres.sql import PACKAGE, in_schema, quoted
 from perdure.errors import SchemaTooNew, SchemaTooOld
+from perdure.model.queue_settings import QueueSettings
 from perdure.store import Store
 
 TABLES = ["attempts", "jobs", "queue_settings", "queues", "schema", "workers"]
@@ -131,3 +133,47 @@ def test_whatever_the_search_path_is_the_stores_own_tables_are_used(url: str, pa
     job = scene.running()
     assert scene.get(job.id).state == "running"
     store.close()
+
+
+def make_first_version(schema: str) -> None:
+    """The tables as the first version made them, with a paused queue and a ready job."""
+    first = migrations(PACKAGE)[0]
+    with psycopg.connect(postgres.shared_server(), autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {quoted(schema)}".encode())
+        connection.execute(in_schema(first.text, schema).encode())
+        connection.execute(in_schema("INSERT INTO perdure.schema VALUES (1, 0)", schema).encode())
+        connection.execute(in_schema("INSERT INTO perdure.queues VALUES ('mail', 5, 'upgrade')", schema).encode())
+        connection.execute(
+            in_schema(
+                "INSERT INTO perdure.jobs (id, run_at, created_at, priority, state, delivery, task, queue, args)"
+                " VALUES (gen_random_uuid(), 1, 1, 0, 'ready', 'at_least_once', 'send', 'mail', '{}')",
+                schema,
+            ).encode()
+        )
+
+
+def test_a_store_of_the_first_version_is_migrated_while_others_work_on_its_jobs(empty: str, schema: str) -> None:
+    make_first_version(schema)
+    with pytest.raises(SchemaTooOld):
+        open_it(empty)
+    with psycopg.connect(postgres.shared_server()) as busy:
+        # A claim that has not ended holds its locks on the jobs; the migration does not wait for it.
+        busy.execute(in_schema("UPDATE perdure.jobs SET priority = 1", schema).encode())
+        store = open_it(empty, auto_migrate=True)
+        busy.rollback()
+    (queue,) = store.queues().wait()
+    assert (queue.ready, queue.is_paused, queue.pause_reason, queue.paused_until) == (1, True, "upgrade", None)
+    worker = RealScene(store).worker()
+    assert RealScene(store).fetch(worker) == []
+    store.configure("mail", QueueSettings(concurrency=1)).wait()
+    assert store.resume("mail").wait() is True
+    assert len(RealScene(store).fetch(worker, concurrency=1)) == 1
+    store.close()
+
+
+def test_a_migrated_store_has_the_same_shape_as_a_new_one(empty: str, schema: str, tmp_path: Path) -> None:
+    make_first_version(schema)
+    open_it(empty, auto_migrate=True).close()
+    other = tmp_path / "other"
+    postgres.make_url(other)
+    assert shape(schema) == shape(postgres.schema_of(other))

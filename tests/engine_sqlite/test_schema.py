@@ -62,6 +62,21 @@ def test_a_current_file_opens_without_migrating(open_file: Open) -> None:
     assert open_file(auto_migrate=False).schema().wait().is_current
 
 
+def test_a_file_of_the_first_version_is_migrated_with_what_it_holds(open_file: Open, path: Path) -> None:
+    old = sqlite3.connect(path)
+    old.executescript(migrations(PACKAGE)[0].text)
+    old.execute("INSERT INTO perdure_schema (version, applied_at) VALUES (1, 0)")
+    old.execute("INSERT INTO perdure_queues (name, paused_at, pause_reason) VALUES ('mail', 5, 'upgrade')")
+    insert(old)
+    old.commit()
+    old.close()
+    store = open_file()
+    (queue,) = store.queues().wait()
+    assert (queue.ready, queue.is_paused, queue.pause_reason, queue.paused_until) == (1, True, "upgrade", None)
+    assert store.settings().wait() == {}
+    assert store.resume("mail").wait() is True
+
+
 def test_many_openers_at_once_all_get_a_working_store(path: Path) -> None:
     gate = threading.Barrier(8)
     answers: list[object] = []
