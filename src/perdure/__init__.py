@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from perdure.model.retry import Retry
     from perdure.runtime.context import CurrentJob, current_job
     from perdure.settings import Settings
+    from perdure.simulator.result import Simulation
+    from perdure.simulator.simulate import simulate
     from perdure.task import Bound, Task
 
 __all__ = [
@@ -74,6 +76,7 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "Settings",
+    "Simulation",
     "Snooze",
     "Task",
     "UnknownTask",
@@ -81,6 +84,7 @@ __all__ = [
     "UsageError",
     "WrongState",
     "current_job",
+    "simulate",
 ]
 
 _PLACES = {
@@ -93,8 +97,10 @@ _PLACES = {
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
     "Settings": "perdure.settings",
+    "Simulation": "perdure.simulator.result",
     "Task": "perdure.task",
     "current_job": "perdure.runtime.context",
+    "simulate": "perdure.simulator.simulate",
 }
 
 
