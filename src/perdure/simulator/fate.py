@@ -26,12 +26,13 @@ class Fate:
         self._is_exponential = scenario.is_exponential
         begin, end = scenario.outage or (MICROSECOND * 0, MICROSECOND * 0)
         self._outage = (begin // MICROSECOND, end // MICROSECOND)
+        self._hits = scenario.outage_hits
         self._second = -1
         self._served = 0
 
     def fails(self, job: int, attempt: int, now: int) -> bool:
         """Whether the attempt that starts now fails; to be asked once for each attempt, in the order of starts."""
-        if self._outage[0] <= now < self._outage[1]:
+        if self._outage[0] <= now < self._outage[1] and self._is_hit(job):
             return True
         if self._capacity is not None and self._is_overloaded(now):
             return True
@@ -46,6 +47,9 @@ class Fate:
         if not self._is_exponential:
             return mean
         return round(-mean * math.log1p(-self._luck(job, attempt, b"t")))
+
+    def _is_hit(self, job: int) -> bool:
+        return self._hits == 1 or self._luck(job, 0, b"o") < self._hits
 
     def _is_overloaded(self, now: int) -> bool:
         second = now // SECOND

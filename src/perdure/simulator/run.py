@@ -83,9 +83,9 @@ class Run:
     def run(self) -> Simulation:
         """Go from moment to moment until nothing is left to happen."""
         stop = self._scenario.until
-        until = _NEVER - 1 if stop is None else stop // MICROSECOND
+        until = _NEVER if stop is None else stop // MICROSECOND
         record, now = self._record, 0
-        while (moment := self._next_moment()) <= until:
+        while (moment := self._next_moment()) < until:
             now = self._last = moment
             record.reach(now)
             self._end_attempts(now)

@@ -54,7 +54,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     failure_time: timedelta | None = None
     """How long failing attempts run; None: as long as all others."""
     outage: tuple[timedelta, timedelta] | None = None
-    """From when until when every attempt that starts fails."""
+    """From when until when the attempts that start fail."""
+    outage_hits: float = 1.0
+    """The part of the jobs that the outage hits; the others do not need what is down."""
     failure_rates: tuple[float, ...] = (0.0,)
     """The chance that attempt 1, 2, 3… fails outside of the outage; the last one holds for all that follow."""
     capacity: int | None = None
@@ -83,7 +85,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise BadOption(f"seed is {shown(self.seed)}, and it is a whole number.")
         _check_rate(self.rate)
-        _check_chances(self.failure_rates)
+        _check_chances("failure_rate", self.failure_rates)
+        _check_chances("outage_hits", (self.outage_hits,))
         if not self.bucket:
             raise BadOption("bucket is 0, and it is the width of a line of the result.", 'Such as "1s".')
         if self.outage is not None and self.outage[1] < self.outage[0]:
@@ -140,7 +143,7 @@ def read_chances(chances: object) -> tuple[float, ...]:
     """Chances as callers give them: one for all attempts, or one for each."""
     if isinstance(chances, str) or not isinstance(chances, Sequence):
         chances = (chances,)
-    _check_chances(tuple(chances))
+    _check_chances("failure_rate", tuple(chances))
     return tuple(chances)
 
 
@@ -169,9 +172,9 @@ def _check_rate(rate: object) -> None:
         raise BadOption(f"rate is {shown(rate)}, and it is a number of jobs per second, 0 or more.")
 
 
-def _check_chances(chances: tuple[object, ...]) -> None:
+def _check_chances(name: str, chances: tuple[object, ...]) -> None:
     if not chances:
-        raise BadOption("failure_rate is an empty list.", "Give a chance from 0 to 1, or one for each attempt.")
+        raise BadOption(f"{name} is an empty list.", "Give a number from 0 to 1, or one for each attempt.")
     for chance in chances:
         if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 <= chance <= 1:
-            raise BadOption(f"failure_rate is {shown(chance)}, and it is a chance from 0 to 1.")
+            raise BadOption(f"{name} is {shown(chance)}, and it is a number from 0 to 1.")

@@ -31,6 +31,7 @@ def simulate(
     run_times: RunTimes = "fixed",
     failure_time: Duration | None = None,
     outage: tuple[Duration, Duration] | None = None,
+    outage_hits: float = 1.0,
     failure_rate: float | Sequence[float] = 0.0,
     capacity: int | None = None,
     retry_share: float = 0.2,
@@ -62,6 +63,7 @@ def simulate(
             is_exponential=_is_exponential(run_times),
             failure_time=None if failure_time is None else parse_duration(failure_time, what="failure_time"),
             outage=read_span(outage, "outage"),
+            outage_hits=outage_hits,
             failure_rates=read_chances(failure_rate),
             capacity=capacity,
             fairness=Fairness(
