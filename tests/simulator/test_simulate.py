@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -247,3 +248,10 @@ def test_an_endless_simulation_is_refused() -> None:
 def test_too_many_lines_are_refused() -> None:
     with pytest.raises(BadOption, match="buckets"):
         simulate(batches=[(0, 1)], run_time="30d")
+
+
+def test_tens_of_thousands_of_attempts_take_seconds() -> None:
+    began = time.process_time()
+    found = simulate("standard", rate=2000, duration="15s", workers=4, slots=100, outage=("3s", "9s"), seed=1)
+    assert found.attempts > 50_000
+    assert time.process_time() - began < 20

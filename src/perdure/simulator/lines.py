@@ -68,7 +68,10 @@ class Worker:
     def room(self) -> int:
         """How many jobs to ask for; nothing while the buffer is well filled, as the fetcher does it."""
         held = len(self.buffer)
-        return 0 if held > self.prefetch // 2 else min(self.batch, self.free + self.prefetch - held)
+        if held > self.prefetch // 2:
+            return 0
+        room = self.free + self.prefetch - held
+        return room if room < self.batch else self.batch
 
 
 class Line:
@@ -121,14 +124,19 @@ class Line:
 
     def _share(self, room: int, fresh: int, retry: int) -> tuple[int, int]:
         """How many jobs each lane gives: its part, and unless the queue is strict what the other leaves over."""
-        waiting = len(self.retry)
+        ready, waiting = len(self.fresh), len(self.retry)
         cap = self._fairness.max_retries_running
         if cap is not None:
             waiting = min(waiting, max(0, cap - self.retries_running))
         if self._fairness.is_strict:
-            return min(fresh, len(self.fresh)), min(retry, waiting)
-        retry = max(min(retry, waiting), min(room - len(self.fresh), waiting))
-        return min(room - retry, len(self.fresh)), retry
+            return min(fresh, ready), min(retry, waiting)
+        # Written out, as this is the innermost place of a simulation.
+        if retry < room - ready:
+            retry = room - ready
+        if retry > waiting:
+            retry = waiting
+        fresh = room - retry
+        return fresh if fresh < ready else ready, retry
 
     def _first(self, room: int) -> list[int]:
         """The first of both lanes together, by priority, run_at and id."""

@@ -76,10 +76,12 @@ class Record:
         waiting = len(self._waiting)
         if fresh:
             self.fresh_clear = now
-            self._most_fresh = max(self._most_fresh, fresh)
+            if fresh > self._most_fresh:
+                self._most_fresh = fresh
         if due:
             self.retry_clear = now
-            self._most_due = max(self._most_due, due)
+            if due > self._most_due:
+                self._most_due = due
         if waiting > self._most_waiting:
             self._most_waiting = waiting
         if running > self._most_retries_running:

@@ -69,6 +69,7 @@ class Run:
         self._lines = _lines(scenario, self._jobs)
         self._all_lines = list(self._lines.values())
         self._main = self._lines[_QUEUE]
+        self._other = self._all_lines[1] if len(self._all_lines) > 1 else None
         self._workers = _workers(scenario, self._lines)
         self._open = list(range(len(self._workers)))
         self._to_fill: set[int] = set()
@@ -88,11 +89,7 @@ class Run:
         while (moment := self._next_moment()) < until:
             now = self._last = moment
             record.reach(now)
-            self._end_attempts(now)
-            self._arrive(now)
-            self._promote(now)
-            self._serve_all(now)
-            record.look(now)
+            self._turn(now)
             if record.attempts > self._scenario.most_attempts:
                 raise BadOption(
                     f"This simulation has more than {self._scenario.most_attempts:,} attempts.",
@@ -100,6 +97,22 @@ class Run:
                 )
         end = now if stop is None else max(now, until)
         return record.result(end, self._policy.limit - 1, self._trace or ())
+
+    def _turn(self, now: int) -> None:
+        """All that one moment brings, in its order; most bring one thing, so each is looked at before a call."""
+        if self._ends and self._ends[0] >> _END_BITS <= now:
+            self._end_attempts(now)
+        if self._next_arrival <= now:
+            self._arrive(now)
+        if self._waiting and self._waiting[0] >> NUMBER_BITS <= now:
+            self._promote(now)
+        if self._to_fill or self._is_anything_ready():
+            self._serve_all(now)
+        self._record.look(now)
+
+    def _is_anything_ready(self) -> bool:
+        main, other = self._main, self._other
+        return bool(main.fresh or main.retry or (other is not None and other.retry))
 
     def _next_moment(self) -> int:
         moment = self._next_arrival
@@ -188,10 +201,10 @@ class Run:
     def _serve_all(self, now: int) -> None:
         """Let the workers that have room fill their slots and fetch, in their order."""
         at = 0
-        while at < len(self._open) and (self._to_fill or any(line.fresh or line.retry for line in self._all_lines)):
+        while at < len(self._open) and (self._to_fill or self._is_anything_ready()):
             worker = self._workers[self._open[at]]
             self._serve(worker, now)
-            if worker.free or worker.room > 0:
+            if worker.free or worker.prefetch:
                 at += 1
             else:
                 worker.is_open = False
