@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch pytest chaos test-long bench lock clean
+.PHONY: help setup demo test lint format types arch pytest chaos test-long bench pictures lock clean
 
 help:            ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, and the worker te
 
 bench: setup     ## enqueue and drain beside the raw engine, as ratios
 	@$(BIN)/python bench/run.py
+
+pictures: setup  ## draw the pictures of docs/ anew from the simulator
+	@$(BIN)/python scripts/pictures.py
 
 lock: setup      ## resolve the dependencies anew into requirements.lock
 	@$(BIN)/python -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \

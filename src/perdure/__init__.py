@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from perdure.model.retry import Retry
     from perdure.runtime.context import CurrentJob, current_job
     from perdure.settings import Settings
+    from perdure.simulator.result import Simulation
+    from perdure.simulator.simulate import simulate
     from perdure.task import Bound, Task
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "Settings",
+    "Simulation",
     "Snooze",
     "Task",
     "UnknownTask",
@@ -83,6 +86,7 @@ __all__ = [
     "UsageError",
     "WrongState",
     "current_job",
+    "simulate",
 ]
 
 _PLACES = {
@@ -95,8 +99,10 @@ _PLACES = {
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
     "Settings": "perdure.settings",
+    "Simulation": "perdure.simulator.result",
     "Task": "perdure.task",
     "current_job": "perdure.runtime.context",
+    "simulate": "perdure.simulator.simulate",
 }
 
 

@@ -1,15 +1,21 @@
 """`app.testing()`: the real pipeline on an in-memory store, with a clock that the test moves and seeded jitter.
 
 `drain()` runs what is due now; `advance("10s")` moves the clock and runs what comes due on the way, in order. Nothing
-sleeps: an hour of retries takes milliseconds.
+sleeps: an hour of retries takes milliseconds. One worker with one slot serves all queues, unless the test adds workers
+of its own; a handler that awaits `t.sleep("2s")` then takes two seconds of the test's clock, and others run beside it.
+
+One moment after the other, in rounds: attempts that end are committed in the order in which they went on; what is due
+becomes ready; each worker fills its slots and fetches. Only one attempt moves at a time, so a test repeats exactly.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from random import Random
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,11 +24,12 @@ from perdure.app import App, Surroundings
 from perdure.clock import VirtualClock
 from perdure.duration import Duration, parse_duration
 from perdure.engines.opener import open_store
-from perdure.errors import JobNotFound, UsageError
+from perdure.errors import BadOption, JobNotFound, UsageError
 from perdure.identity import Ids
 from perdure.model.fairness import Fairness
-from perdure.model.job import Attempt, Job, JobId
+from perdure.model.job import Attempt, Job, JobId, WorkerId
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
+from perdure.runtime.committer import Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
 from perdure.runtime.held import Holding
@@ -33,9 +40,35 @@ from perdure.store.reads import JobFilter
 
 T = TypeVar("T")
 
-_LEASE = timedelta(hours=1)
+_LEASE = timedelta(days=36500)
+"""Nobody beats for the harness's workers, and the clock may jump by years."""
+
+_LARGEST_BATCH = 1000
 _MOST_ATTEMPTS = 1_000_000
 _MOST_UNUSED = 1_000
+
+
+class _Crew:
+    """One worker of the harness: its slots, what it holds in advance, and the claims that it carries fractions in."""
+
+    def __init__(self, worker: WorkerId, queues: tuple[str, ...] | None, *, slots: int, prefetch: int, batch: int):
+        self.worker = worker
+        self.is_usual = False
+        """Whether it is the one that serves when the test adds none: it does not wait for a poll."""
+        self.queues = queues
+        self.slots = slots
+        self.prefetch = prefetch
+        self.batch = batch
+        self.buffer: deque[Job] = deque()
+        self.busy = 0
+        self.claims: dict[tuple[str, ...], Claims] = {}
+        self.is_registered = False
+
+    @property
+    def room(self) -> int:
+        """How many jobs to ask for, by the fetcher's rule: none while the buffer is well filled."""
+        held = len(self.buffer)
+        return 0 if held > self.prefetch // 2 else min(self.batch, self.slots - self.busy + self.prefetch - held)
 
 
 class Harness:
@@ -43,13 +76,19 @@ class Harness:
 
     def __init__(self, app: App, *, seed: int) -> None:
         self._app = app
+        # Decisions have a stream of their own: the same seed gives the same delays, however many ids are made.
         self._random = Random(seed)
+        self._noise = Random(f"{seed} ids")
         self.clock = VirtualClock()
+        self._ids = Ids(self.clock, self._noise)
         self._before: Surroundings | None = None
-        self._worker_id = Ids(self.clock, self._random).worker()
         self._runner: asyncio.Runner | None = None
-        self._claims: dict[tuple[str, ...], Claims] = {}
-        self._lease_until: datetime | None = None
+        self._crew: list[_Crew] = []
+        self._running: dict[asyncio.Task[Finished | None], _Crew] = {}
+        self._moving: asyncio.Task[Finished | None] | None = None
+        self._rested = asyncio.Event()
+        self._sleepers: list[tuple[datetime, int, asyncio.Future[None], asyncio.Task[Finished | None]]] = []
+        self._sleeps = 0
         self._said: dict[str, QueueSettings] = {}
 
     def __enter__(self) -> Harness:
@@ -60,7 +99,7 @@ class Harness:
         self._app.surroundings = Surroundings(
             clock=self.clock,
             random=self._random,
-            ids=Ids(self.clock, self._random),
+            ids=self._ids,
             open_store=lambda: open_store("sqlite://", clock=self.clock, is_inline=True),
         )
         self._runner = asyncio.Runner()
@@ -76,7 +115,7 @@ class Harness:
         assert self._runner is not None
         self._executor.close()
         self._run(self._app.registry.release())
-        self._runner.close()
+        _outside_loop(self._runner.close)
         self._app.close()
         self._app.surroundings = self._before
         self._before = self._runner = None
@@ -89,6 +128,28 @@ class Harness:
     @property
     def store(self) -> Store:
         return self._app.store
+
+    def worker(
+        self, queues: Sequence[str] | None = None, *, slots: int = 1, prefetch: int = 0, batch: int = _LARGEST_BATCH
+    ) -> None:
+        """Add a worker for these queues, all of them if none are named; the first one replaces the usual worker."""
+        if slots < 1 or prefetch < 0 or batch < 1:
+            raise BadOption("A worker has at least one slot, fetches at least one job, and holds none or more ahead.")
+        names = None if queues is None else tuple(queues)
+        if names == ():
+            raise BadOption("A worker needs queues.", "Leave them out for all queues.")
+        self._crew.append(_Crew(self._ids.worker(), names, slots=slots, prefetch=prefetch, batch=batch))
+
+    async def sleep(self, duration: Duration) -> None:
+        """For handlers: let so much of the test's time pass; the slot stays taken, and others run beside it."""
+        until = self.clock.now() + parse_duration(duration, what="the sleep")
+        if self._moving is None:
+            raise UsageError("Nothing runs here that could sleep.", "Await t.sleep() inside a handler.")
+        woken = asyncio.get_running_loop().create_future()
+        self._sleeps += 1
+        heappush(self._sleepers, (until, self._sleeps, woken, self._moving))
+        self._rested.set()
+        await woken
 
     def drain(self) -> int:
         """Run all that is due now, and what becomes due now by that; gives the number of attempts run."""
@@ -116,53 +177,12 @@ class Harness:
         return self.store.history(JobId(job_id), _MOST_ATTEMPTS).wait()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run on the harness's own loop; from inside another running loop, in a thread beside it."""
+        """Run on the harness's own loop, on which sleeping handlers stay from call to call."""
         if self._runner is None:
             work.close()
             raise UsageError("The harness is not open.", "Use it inside `with app.testing() as t:`.")
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._runner.run(work)
-        answers: list[T] = []
-        errors: list[BaseException] = []
-
-        def beside() -> None:
-            try:
-                answers.append(asyncio.run(self._beside(work)))
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=beside, name="perdure-harness")
-        thread.start()
-        thread.join()
-        if errors:
-            raise errors[0]
-        return answers[0]
-
-    async def _beside(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            return await work
-        finally:
-            await self._app.registry.release()
-
-    async def _register(self) -> None:
-        """Count the harness's worker among the living, under a new id whenever its lease is about to run out."""
-        if self._lease_until is not None and self.clock.now() < self._lease_until:
-            return
-        if self._lease_until is not None:
-            await self.store.deregister(self._worker_id)
-            self._worker_id = self._app.surroundings.ids.worker()
-        self._lease_until = self.clock.now() + _LEASE / 2
-        await self.store.register(
-            self._worker_id,
-            host="testing",
-            pid=0,
-            queues=(),
-            concurrency=1,
-            version="testing",
-            lease=_LEASE,
-        )
+        runner = self._runner
+        return _outside_loop(lambda: runner.run(work))
 
     async def _advance(self, until: datetime) -> int:
         count = await self._drain()
@@ -173,54 +193,143 @@ class Harness:
         return count + await self._drain()
 
     async def _next_moment(self) -> datetime | None:
-        """When something happens next: a waiting job is due, a vanished worker's lease runs out, or a pause ends."""
+        """When something happens next: a job is due, a handler wakes, a vanished worker's lease or a pause ends."""
         promoted = await self.store.promote(0)
-        leases = [worker.lease_until for worker in await self.store.workers() if worker.id != self._worker_id]
+        own = {crew.worker for crew in self._crew}
+        moments = [worker.lease_until for worker in await self.store.workers() if worker.id not in own]
+        moments += [self._sleepers[0][0]] if self._sleepers else []
+        moments += [self.clock.now() + self._app.settings.poll] if await self._is_held_back() else []
         pauses = [queue.paused_until for queue in await self.store.queues()]
-        return min((moment for moment in [promoted.next_run_at, *leases, *pauses] if moment is not None), default=None)
+        return min((moment for moment in [promoted.next_run_at, *moments, *pauses] if moment is not None), default=None)
+
+    async def _is_held_back(self) -> bool:
+        """Whether something is ready that a strict share keeps from a worker with room, which then asks at its poll."""
+        ready = [queue.name for queue in await self.store.queues() if queue.ready and not queue.is_paused]
+        strict = [queue for queue in ready if self._fairness(queue).is_strict]
+        crews = [crew for crew in self._crew if crew.room > 0 and not crew.is_usual]
+        return any(crew.queues is None or queue in crew.queues for crew in crews for queue in strict)
 
     async def _drain(self) -> int:
-        store, app = self.store, self._app
+        app = self._app
+        if not self._crew:
+            self.worker()
+            self._crew[0].is_usual = True
         reaper = Reaper(
-            store=store, registry=app.registry, clock=self.clock, random=self._random, observer=app.observer, every=1.0
+            store=self.store,
+            registry=app.registry,
+            clock=self.clock,
+            random=self._random,
+            observer=app.observer,
+            every=1.0,
         )
-        promoter = Promoter(store=store, clock=self.clock, poll=1.0)
         await reaper.step()
-        count = 0
+        count, left = 0, -1
         while True:
-            await promoter.step()
-            # Asked anew in each round: a handler may have enqueued to a queue that nobody had heard of.
-            queues = tuple(queue.name for queue in await store.queues())
-            done = await self._run_ready(queues) if queues else 0
-            if done == 0:
+            ended = await self._end_attempts()
+            count += ended
+            await Promoter(store=self.store, clock=self.clock, poll=1.0).step()
+            # Asked anew in each round: a handler may have enqueued, to a queue that nobody had heard of.
+            ready = {queue.name: queue.ready for queue in await self.store.queues()}
+            self._said = await self.store.settings()
+            if not ended and sum(ready.values()) == left:
                 return count
-            count += done
+            await self._serve(ready)
+            left = sum(ready.values())
 
-    async def _run_ready(self, queues: tuple[str, ...]) -> int:
-        """Run what is ready in these queues until nothing is."""
-        self._said = await self.store.settings()
-        count = 0
-        while jobs := await self._fetch(queues):
-            for job in jobs:
-                finished = await self._executor.run(Holding(job))
-                assert finished is not None, "nobody takes the harness's lease away"
-                await self.store.commit([finished.ended(self._worker_id)])
-                count += 1
-        return count
+    async def _end_attempts(self) -> int:
+        """Let the handlers go on that wake now, and commit what has ended; gives how many attempts."""
+        while self._sleepers and self._sleepers[0][0] <= self.clock.now():
+            _, _, woken, task = heappop(self._sleepers)
+            if not woken.done():
+                woken.set_result(None)
+                await self._let_move(task)
+        over = [task for task in self._running if task.done()]
+        for task in over:
+            self._running.pop(task).busy -= 1
+            finished = task.result()
+            assert finished is not None, "nobody takes the harness's lease away"
+            assert finished.job.worker is not None, "a fetched job has a worker"
+            await self.store.commit([finished.ended(finished.job.worker)])
+        return len(over)
 
-    async def _fetch(self, queues: tuple[str, ...]) -> list[Job]:
-        """One job at a time, in the order in which a single slot would take them."""
-        await self._register()
-        claims = self._claims.get(queues)
+    async def _serve(self, ready: dict[str, int]) -> None:
+        """Let each worker fill its slots and fetch; takes what they claim off what is ready."""
+        for crew in self._crew:
+            await self._fill(crew)
+            queues = crew.queues or tuple(ready)
+            # What is ready wakes a worker that has room; it asks until it gets less than it asked for.
+            while (room := crew.room) > 0 and any(ready.get(queue, 0) for queue in queues):
+                jobs = await self._fetch(crew, queues, room)
+                for job in jobs:
+                    ready[job.queue] -= 1
+                crew.buffer.extend(jobs)
+                await self._fill(crew)
+                if len(jobs) < room:
+                    break
+
+    async def _fetch(self, crew: _Crew, queues: tuple[str, ...], room: int) -> list[Job]:
+        if not crew.is_registered:
+            crew.is_registered = True
+            await self.store.register(
+                crew.worker,
+                host="testing",
+                pid=0,
+                queues=crew.queues or (),
+                concurrency=crew.slots,
+                version="testing",
+                lease=_LEASE,
+            )
+        claims = crew.claims.get(queues)
         if claims is None:
             claims = Claims(store=self.store, fairness=self._fairness, queues=dict.fromkeys(queues, 1))
-            self._claims[queues] = claims
-        # A strict queue leaves the places of an empty lane unused; the other lane's turn comes after those.
-        for _ in range(_MOST_UNUSED):
-            jobs = await claims.fetch(self._worker_id, 1)
+            crew.claims[queues] = claims
+        jobs = await claims.fetch(crew.worker, room)
+        for _ in range(_MOST_UNUSED if crew.is_usual else 0):
+            # A strict queue leaves the places of an empty lane unused; the other lane's turn comes after those.
             if jobs or not claims.was_offered:
-                return jobs
-        return []
+                break
+            jobs = await claims.fetch(crew.worker, room)
+        return jobs
 
     def _fairness(self, queue: str) -> Fairness:
         return self._app.registry.fairness(queue, self._said.get(queue, NOTHING_SAID))
+
+    async def _fill(self, crew: _Crew) -> None:
+        """Start what the worker holds in its free slots, one attempt after the other."""
+        while crew.buffer and crew.busy < crew.slots:
+            crew.busy += 1
+            task = asyncio.get_running_loop().create_task(self._executor.run(Holding(crew.buffer.popleft())))
+            self._running[task] = crew
+            await self._let_move(task)
+
+    async def _let_move(self, task: asyncio.Task[Finished | None]) -> None:
+        """Wait until the attempt has ended or sleeps."""
+        self._rested.clear()
+        self._moving = task
+        resting = asyncio.get_running_loop().create_task(self._rested.wait())
+        await asyncio.wait([task, resting], return_when=asyncio.FIRST_COMPLETED)
+        self._moving = None
+        resting.cancel()
+
+
+def _outside_loop(call: Callable[[], T]) -> T:
+    """Make a call that runs an event loop; from inside another running loop, in a thread beside it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def beside() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=beside, name="perdure-harness")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]

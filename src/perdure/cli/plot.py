@@ -1,19 +1,11 @@
-"""Small pictures of text: jitter bands, and attempts per second with and without jitter side by side."""
+"""Small pictures of text: jitter bands, and bars to scale."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
-from perdure.admin.document import seconds
 from perdure.admin.forecast import Span
-from perdure.admin.simulate import Simulation
-from perdure.cli import output
-from perdure.cli.output import Column, can_draw, rough
-
-_ROWS = 24
-_BAR_WIDTH = 28
-_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
+from perdure.cli.output import can_draw
 
 
 def band(span: Span, scale: timedelta, width: int) -> str:
@@ -29,47 +21,21 @@ def band(span: Span, scale: timedelta, width: int) -> str:
     return _visible("".join(line).rstrip())
 
 
-def print_simulations(jittered: Simulation, bare: Simulation) -> None:
-    """Print both runs: attempts over time side by side, then how they ended."""
-    width, count = _spans(jittered, bare)
-    pairs = list(zip(jittered.bucketed(width, count), bare.bucketed(width, count), strict=True))
-    highest = max(max(pair) for pair in pairs)
-    columns = (
-        Column("FROM", is_number=True),
-        Column(f"ATTEMPTS PER {rough(timedelta(seconds=width))}", is_number=True),
-        Column("WITH JITTER"),
-        Column("ATTEMPTS", is_number=True),
-        Column("WITHOUT"),
-    )
-    rows = [
-        [
-            rough(timedelta(seconds=place * width)),
-            str(with_jitter),
-            _bar(with_jitter, highest),
-            str(without),
-            _bar(without, highest),
-        ]
-        for place, (with_jitter, without) in enumerate(pairs)
-    ]
-    output.table(columns, rows)
-    output.say("")
-    output.fields([("with jitter", _summary(jittered)), ("without", _summary(bare))])
+def bar(count: float, highest: float, width: int) -> str:
+    """A bar to scale; the least there is of anything shows."""
+    return ("█" if can_draw() else "#") * _length(count, highest, width)
 
 
-def simulations_document(jittered: Simulation, bare: Simulation) -> dict[str, Any]:
-    """Both runs for programs."""
-    width, count = _spans(jittered, bare)
-    return {
-        "with_jitter": _document(jittered),
-        "without_jitter": _document(bare),
-        "span": width,
-        "attempts": [
-            {"at": place * width, "with_jitter": one, "without_jitter": other}
-            for place, (one, other) in enumerate(
-                zip(jittered.bucketed(width, count), bare.bucketed(width, count), strict=True)
-            )
-        ],
-    }
+def double_bar(first: float, second: float, highest: float, width: int) -> str:
+    """Two amounts on one bar to scale, the second in a lighter shade."""
+    whole = _length(first + second, highest, width)
+    part = min(_length(first, highest, width), whole - (1 if second else 0)) if first else 0
+    filled, light = ("█", "░") if can_draw() else ("#", "-")
+    return filled * part + light * (whole - part)
+
+
+def _length(count: float, highest: float, width: int) -> int:
+    return max(1, round(count / highest * width)) if count else 0
 
 
 def _place(duration: timedelta, scale: timedelta, width: int) -> int:
@@ -79,32 +45,3 @@ def _place(duration: timedelta, scale: timedelta, width: int) -> int:
 def _visible(line: str) -> str:
     # Tables collapse runs of spaces; what stands before the band must not move.
     return line.replace(" ", "·" if can_draw() else ".")
-
-
-def _bar(count: int, highest: int) -> str:
-    if not count:
-        return ""
-    return ("█" if can_draw() else "#") * max(1, round(count / highest * _BAR_WIDTH))
-
-
-def _spans(*runs: Simulation) -> tuple[int, int]:
-    last = max(max(run.per_second) for run in runs)
-    width = next((width for width in _WIDTHS if last // width < _ROWS), last // _ROWS + 1)
-    return width, last // width + 1
-
-
-def _summary(run: Simulation) -> str:
-    return (
-        f"{run.succeeded:,} succeeded, {run.dead:,} dead, {run.attempts:,} attempts; "
-        f"peak after the start {run.peak:,} in one second; last ended after {rough(run.last_ended)}"
-    )
-
-
-def _document(run: Simulation) -> dict[str, Any]:
-    return {
-        "succeeded": run.succeeded,
-        "dead": run.dead,
-        "attempts": run.attempts,
-        "peak_per_second": run.peak,
-        "last_ended": seconds(run.last_ended),
-    }

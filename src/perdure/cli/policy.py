@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 import click
 
 from perdure.admin.document import seconds
 from perdure.admin.forecast import Forecast, Span, forecast
-from perdure.admin.simulate import simulate as run_simulation
 from perdure.cli import output
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import read_duration, store_options
+from perdure.cli.options import store_options
 from perdure.cli.output import Column, plural, rough
-from perdure.cli.plot import band, print_simulations, simulations_document
+from perdure.cli.plot import band
 from perdure.cli.session import Session
+from perdure.cli.simulate import simulate
 from perdure.model.presets import PRESETS
 from perdure.model.retry import HIGHEST_LIMIT, Retry
 
@@ -98,41 +97,7 @@ def show(session: Session, policy_text: str, limit: int) -> None:
     print_waits(found, limit)
 
 
-@policy.command()
-@click.argument("policy_text", metavar="POLICY")
-@click.option(
-    "--jobs", default=1000, show_default=True, type=click.IntRange(1, 100_000), metavar="N", help="So many jobs."
-)
-@click.option(
-    "--fail-for",
-    default="60s",
-    show_default=True,
-    callback=read_duration,
-    metavar="DURATION",
-    help="How long all fail.",
-)
-@click.option("--seed", default=1, show_default=True, metavar="N", help="The same seed gives the same numbers.")
-@store_options
-def simulate(session: Session, policy_text: str, jobs: int, fail_for: timedelta, seed: int) -> None:
-    """Let N jobs fail together until the other side is back, in virtual time, with and without jitter."""
-    retry = Retry.parse(policy_text)
-    jittered = run_simulation(retry, jobs=jobs, fail_for=fail_for, random=Random(seed))
-    bare = run_simulation(retry.replace(jitter="none"), jobs=jobs, fail_for=fail_for, random=Random(seed))
-    if session.is_json:
-        session.emit(
-            {
-                "text": retry.text,
-                "jobs": jobs,
-                "fail_for": seconds(fail_for),
-                "seed": seed,
-                **simulations_document(jittered, bare),
-            }
-        )
-        return
-    output.say(f"{plural(jobs, 'job')} fail together; the other side is back after {rough(fail_for)}.")
-    output.say(f"policy: {retry}")
-    output.say("")
-    print_simulations(jittered, bare)
+policy.add_command(simulate)
 
 
 def print_waits(found: Forecast, limit: int) -> None:

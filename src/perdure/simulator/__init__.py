@@ -1,1 +1,1 @@
-"""A fleet in virtual time: the real decisions, policies and fairness, without a store or a worker."""
+"""What a policy and a queue would do under a load, in virtual time: the real decisions, with heaps for a store."""
