@@ -73,8 +73,8 @@ async def test_due_retries_keep_their_share_beside_a_mass_of_fresh_work_at_every
     await keep_full(scene, 2 * STARTS)
     claims = claims_of(scene.store, retry_share=0.3)
     failing = scene.worker("failing")
-    for size in (7, 50):
-        await asyncio.to_thread(make_retries_beside, scene, failing, 400)
+    for size in SIZES if IS_LONG else (1, 100):
+        await asyncio.to_thread(make_retries_beside, scene, failing, 420)
         check_windows(await start(claims, worker, size, STARTS), 0.3)
         await keep_full(scene, STARTS)
 

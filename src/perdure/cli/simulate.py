@@ -37,6 +37,7 @@ _FAIRNESS = {
     "retry_share": "retry_share",
     "strict": "is_strict",
     "max_retries_running": "max_retries_running",
+    "concurrency": "concurrency",
     "retry_queue": "retry_queue",
 }
 _OTHER_NAMES = {"fetch": "batch", "exponential": "is_exponential"}

@@ -200,8 +200,8 @@ def _fairness(scenario: Scenario) -> str:
         parts = [f"retry_queue {fairness.retry_queue} ({own})"]
     if fairness.max_retries_running is not None:
         parts.append(f"max_retries_running {fairness.max_retries_running}")
-    if scenario.fairness.concurrency is not None:
-        parts.append(f"concurrency {scenario.fairness.concurrency}")
+    if fairness.concurrency is not None:
+        parts.append(f"concurrency {fairness.concurrency}")
     return ", ".join(parts)
 
 
