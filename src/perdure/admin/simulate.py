@@ -54,7 +54,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         return spans
 
 
-def simulate(retry: Retry, *, jobs: int, fail_for: timedelta, random: Random) -> Simulation:
+def simulate(
+    retry: Retry, *, jobs: int, fail_for: timedelta, random: Random, most_attempts: int = MOST_ATTEMPTS
+) -> Simulation:
     """Run so many jobs at once against something that is down for so long; attempts take no time."""
     per_second: Counter[int] = Counter()
     ends: Counter[str] = Counter()
@@ -70,9 +72,9 @@ def simulate(retry: Retry, *, jobs: int, fail_for: timedelta, random: Random) ->
             per_second[at // _SECOND] += 1
             ends[state] += 1
             total += 1
-            if total > MOST_ATTEMPTS:
+            if total > most_attempts:
                 raise BadOption(
-                    f"This simulation has more than {MOST_ATTEMPTS:,} attempts.",
+                    f"This simulation has more than {most_attempts:,} attempts.",
                     "Give fewer jobs, a shorter outage or a lower limit.",
                 )
         last_ended = max(last_ended, at)

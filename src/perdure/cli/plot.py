@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
-from perdure.admin.document import seconds
 from perdure.admin.forecast import Span
+from perdure.admin.policies import spans
 from perdure.admin.simulate import Simulation
 from perdure.cli import output
 from perdure.cli.output import Column, can_draw, rough
 
-_ROWS = 24
 _BAR_WIDTH = 28
-_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 
 
 def band(span: Span, scale: timedelta, width: int) -> str:
@@ -31,7 +28,7 @@ def band(span: Span, scale: timedelta, width: int) -> str:
 
 def print_simulations(jittered: Simulation, bare: Simulation) -> None:
     """Print both runs: attempts over time side by side, then how they ended."""
-    width, count = _spans(jittered, bare)
+    width, count = spans(jittered, bare)
     pairs = list(zip(jittered.bucketed(width, count), bare.bucketed(width, count), strict=True))
     highest = max(max(pair) for pair in pairs)
     columns = (
@@ -56,22 +53,6 @@ def print_simulations(jittered: Simulation, bare: Simulation) -> None:
     output.fields([("with jitter", _summary(jittered)), ("without", _summary(bare))])
 
 
-def simulations_document(jittered: Simulation, bare: Simulation) -> dict[str, Any]:
-    """Both runs for programs."""
-    width, count = _spans(jittered, bare)
-    return {
-        "with_jitter": _document(jittered),
-        "without_jitter": _document(bare),
-        "span": width,
-        "attempts": [
-            {"at": place * width, "with_jitter": one, "without_jitter": other}
-            for place, (one, other) in enumerate(
-                zip(jittered.bucketed(width, count), bare.bucketed(width, count), strict=True)
-            )
-        ],
-    }
-
-
 def _place(duration: timedelta, scale: timedelta, width: int) -> int:
     return min(width, round(duration / scale * width))
 
@@ -87,24 +68,8 @@ def _bar(count: int, highest: int) -> str:
     return ("█" if can_draw() else "#") * max(1, round(count / highest * _BAR_WIDTH))
 
 
-def _spans(*runs: Simulation) -> tuple[int, int]:
-    last = max(max(run.per_second) for run in runs)
-    width = next((width for width in _WIDTHS if last // width < _ROWS), last // _ROWS + 1)
-    return width, last // width + 1
-
-
 def _summary(run: Simulation) -> str:
     return (
         f"{run.succeeded:,} succeeded, {run.dead:,} dead, {run.attempts:,} attempts; "
         f"peak after the start {run.peak:,} in one second; last ended after {rough(run.last_ended)}"
     )
-
-
-def _document(run: Simulation) -> dict[str, Any]:
-    return {
-        "succeeded": run.succeeded,
-        "dead": run.dead,
-        "attempts": run.attempts,
-        "peak_per_second": run.peak,
-        "last_ended": seconds(run.last_ended),
-    }
