@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 
 from perdure.app import App
+from perdure.errors import EngineUnreachable, Refused, UsageError
 from perdure.store import Store
 from perdure.web.auth import Access
 from perdure.web.live import Live
@@ -33,6 +34,14 @@ class Desk:
 
     async def store(self) -> Store:
         """The open store; raises EngineError while it cannot be opened."""
+        try:
+            return await self.open()
+        except (UsageError, Refused) as error:
+            # A wrong URL or a missing driver is the server's fault, not that of whoever asks.
+            raise EngineUnreachable(error.message, error.hint) from error
+
+    async def open(self) -> Store:
+        """The same; raises what opening it raises."""
         opened = self.app.opened
         if opened is not None:
             return opened
