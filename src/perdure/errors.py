@@ -14,6 +14,8 @@ PerdureError
 ├── Refused                    the state of things forbids it
 │   ├── WrongState             the job is in a state that the verb does not accept
 │   ├── Unsupported            this engine cannot do that, and says why
+│   ├── KeyReused              an idempotency key that was used for another request
+│   ├── InProgress             the same request is still being worked on
 │   └── LeaseLost              the store no longer counts this worker among the living
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
@@ -93,6 +95,14 @@ class WrongState(Refused):
 
 class Unsupported(Refused):
     """This engine cannot do that, and says why."""
+
+
+class KeyReused(Refused):
+    """An idempotency key that was used for another request."""
+
+
+class InProgress(Refused):
+    """The same request is still being worked on."""
 
 
 class LeaseLost(Refused):

@@ -36,6 +36,7 @@ def fill(scene: Scene) -> None:
     scene.enqueue(unique="ready")
     scene.enqueue(delay=SECOND)
     scene.store.pause("mail", "a reason").wait()
+    scene.store.note("request", "a key", "a body", SECOND).wait()
 
 
 def test_every_key_that_exists_is_listed_and_every_key_that_is_listed_exists(

@@ -14,6 +14,8 @@ from perdure.errors import (
     EngineError,
     EngineFull,
     EngineUnreachable,
+    InProgress,
+    KeyReused,
     NotFound,
     PerdureError,
     Refused,
@@ -106,11 +108,15 @@ def from_perdure(error: PerdureError) -> Failed:
             code = "invalid"
         case NotFound():
             code = "not-found"
+        case KeyReused():
+            code = "key-reused"
+        case InProgress():
+            code = "in-progress"
         case Refused():
             code = "refused"
         case _:
             code = "engine-unavailable"
-    headers = {"Retry-After": _pause(error)} if isinstance(error, EngineError) else {}
+    headers = {"Retry-After": _pause(error)} if isinstance(error, EngineError | InProgress) else {}
     return Failed(code, _without_secrets(str(error)), headers=headers, error=type(error).__name__)
 
 
@@ -131,11 +137,11 @@ def answer(failed: Failed, *, instance: str | None, request_id: str | None = Non
     return Response(msgspec.json.encode(problem), status, failed.headers, MEDIA_TYPE)
 
 
-_PAUSES: Mapping[type[EngineError], int] = {EngineBusy: 1, EngineUnreachable: 2, EngineFull: 30}
+_PAUSES: Mapping[type[PerdureError], int] = {InProgress: 1, EngineBusy: 1, EngineUnreachable: 2, EngineFull: 30}
 _SECRET = re.compile(r"(\w+://)[^\s/@]+@")
 
 
-def _pause(error: EngineError) -> str:
+def _pause(error: PerdureError) -> str:
     return str(_PAUSES.get(type(error), 10))
 
 

@@ -148,9 +148,10 @@ class ReplayDocument(Document):
     id: str | None
     """Null for a dry run, which leaves no trace."""
     at: datetime
-    count: int
-    matching: int
-    left: int
+    count: int | None
+    """How many were put back; null until it is done."""
+    matching: int | None
+    """How many dead jobs matched; the others stay dead: no canaries, or their unique key is busy."""
     is_dry_run: bool
     request: dict[str, Any]
     """What was asked for."""

@@ -7,9 +7,12 @@ from typing import Any
 
 from perdure.admin import inspect, operate
 from perdure.admin.document import attempt_document, job_document
+from perdure.admin.once import EnqueuedOnce, enqueue_once
 from perdure.errors import PerdureError
+from perdure.model.job import NewJob
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
+from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import page_answer, read_cursor
 from perdure.web.problems import Failed, FieldError, from_perdure, invalid
@@ -47,14 +50,14 @@ async def make_jobs(call: Call) -> Answer:
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
     bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "") for place, each in enumerate(asked)]
     new = [call.desk.app.new_job(bound) for bound in bounds]
-    store = await call.desk.store()
-    ids = await store.enqueue(new)
-    made = [{"id": job_id, "is_new": job_id == job.id} for job_id, job in zip(ids, new, strict=True)]
+    done = await _enqueue(call, new)
+    made = [{"id": found, "is_new": found == planned} for found, planned in zip(done.ids, done.planned, strict=True)]
     status = 201 if any(each["is_new"] for each in made) else 200
+    headers = dict(REPEATED) if done.is_repeated else {}
     if is_batch:
-        return Answer(document={"jobs": made}, status=status)
-    location = f"{call.request.scope.get('root_path', '')}{API}/jobs/{made[0]['id']}"
-    return Answer(document=made[0], status=status, headers={"Location": location})
+        return Answer(document={"jobs": made}, status=status, headers=headers)
+    headers["Location"] = f"{call.request.scope.get('root_path', '')}{API}/jobs/{made[0]['id']}"
+    return Answer(document=made[0], status=status, headers=headers)
 
 
 async def show_job(call: Call) -> Answer:
@@ -87,6 +90,14 @@ async def retry_job(call: Call) -> Answer:
     job_id = call.path["id"].lower()
     await operate.retry(store, job_id)
     return Answer(document={"id": job_id, "state": "ready"})
+
+
+async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
+    key = read_key(call.request, call.body)
+    store = await call.desk.store()
+    if key is not None:
+        return await enqueue_once(store, new, key, retention=call.desk.app.settings.retention)
+    return EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
 
 
 def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:

@@ -1,12 +1,14 @@
--- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history.
+-- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history; and expired notes.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, age (microseconds), limit.
 -- Returns: how many were deleted.
 -- Guarantees: any worker may run it. Dead and live jobs are in no line that it reads. Looks at no more than `limit` jobs.
 --+ start
 --+ counts
+--+ forget_notes
 expect('zset', 'ended', 'jobs', 'cancelled')
-expect('hash', 'counts')
+expect('zset', 'notes_expiring')
+expect('hash', 'counts', 'notes')
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
 local ids = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', 0, ARGV[4])
@@ -28,4 +30,5 @@ for first = 1, #ids, 4000 do
   redis.call('ZREM', prefix .. 'jobs', unpack(ids, first, last))
 end
 write_counts()
+forget_notes()
 return #ids
