@@ -15,7 +15,7 @@ import msgspec
 
 from perdure.admin.replay import Rate, Replayed, replay
 from perdure.admin.steps import Steps, ask, stepped
-from perdure.errors import InProgress, KeyReused
+from perdure.errors import InProgress, KeyReused, NotFound, Refused, UsageError
 from perdure.model.job import JobId, NewJob
 from perdure.store import Store
 from perdure.store.notes import Note
@@ -53,6 +53,8 @@ class ReplayRecord(msgspec.Struct, frozen=True, kw_only=True):
     count: int | None = None
     """None until it is done."""
     matching: int | None = None
+    is_failed: bool = False
+    """It was refused and did nothing; the request may be made again."""
 
 
 class RecordedReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,11 +121,17 @@ def replay_recorded(
             _check(found.fingerprint, key)
         if found.count is not None:
             return RecordedReplay(record=found, at=standing.made_at, is_repeated=True)
-        yield from _require_broken_off(store, standing)
+        if not found.is_failed:
+            yield from _require_broken_off(store, standing)
         # What died since then was not meant.
         filters = {"before": standing.made_at, **filters} if not ids else filters
-    done: Replayed = yield from ask(replay(store, ids, filters, rate=rate, canary=canary))
-    record = msgspec.structs.replace(found, count=done.count, matching=done.matching)
+    try:
+        done: Replayed = yield from ask(replay(store, ids, filters, rate=rate, canary=canary))
+    except (UsageError, NotFound, Refused):
+        failed = msgspec.structs.replace(found, is_failed=True)
+        yield from ask(store.note(_REPLAY, text, _encode(failed), keep, replaces=True))
+        raise
+    record = msgspec.structs.replace(found, count=done.count, matching=done.matching, is_failed=False)
     yield from ask(store.note(_REPLAY, text, _encode(record), keep, replaces=True))
     return RecordedReplay(record=record, at=standing.made_at, is_repeated=found.id != own.id)
 
@@ -132,7 +140,8 @@ def replay_recorded(
 def replays(store: Store, limit: int) -> Steps[list[RecordedReplay]]:
     """The replays that were recorded, newest first."""
     notes = yield from ask(store.notes(_REPLAY, limit))
-    return [RecordedReplay(record=msgspec.json.decode(note.body, type=ReplayRecord), at=note.made_at) for note in notes]
+    found = [(msgspec.json.decode(note.body, type=ReplayRecord), note.made_at) for note in notes]
+    return [RecordedReplay(record=record, at=at) for record, at in found if not record.is_failed]
 
 
 def _check(fingerprint: str, key: Key) -> None:
