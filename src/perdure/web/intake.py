@@ -23,7 +23,7 @@ from perdure.web.problems import Failed, FieldError, invalid
 T = TypeVar("T", bound=msgspec.Struct)
 
 SLOWEST_BODY = 30.0
-LONGEST_TARGET = 8192
+LONGEST_TARGET = 24 * 1024
 _MOST_PARAMETERS = 100
 
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;\s*charset=\"?utf-?8\"?\s*)?", re.IGNORECASE)

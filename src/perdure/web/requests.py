@@ -23,7 +23,8 @@ JobIdText = Annotated[
     ),
 ]
 Priority = Annotated[int, Meta(ge=-100, le=100, description="Higher first.")]
-Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Text = Annotated[str, Meta(min_length=1, max_length=500)]
 When = Annotated[
     str,
     Meta(
@@ -40,7 +41,7 @@ Duration = (
 Attempts = Annotated[int, Meta(ge=1, le=HIGHEST_LIMIT)] | Literal["unlimited"]
 Retries = Annotated[int, Meta(ge=0, lt=HIGHEST_LIMIT)] | Literal["unlimited"]
 PolicyText = Annotated[
-    str, Meta(min_length=1, max_length=4000, description="A preset's name or a policy's text.", examples=["standard"])
+    str, Meta(min_length=1, max_length=1000, description="A preset's name or a policy's text.", examples=["standard"])
 ]
 Limit = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]
 Cursor = Annotated[str, Meta(min_length=1, max_length=100, description="The `next_cursor` of the page before.")]
@@ -90,14 +91,14 @@ class PauseBody(Intake, frozen=True):
 class Filters(Intake, frozen=True):
     """Which jobs are meant; all that is given must hold."""
 
-    task: Text | None = None
-    queue: Text | None = None
+    task: Name | None = None
+    queue: Name | None = None
     """The queue that a job is in, or was enqueued to."""
     error: Text | None = None
     """A part of the last error's type or message, letter case ignored."""
-    group: Text | None = None
+    group: Name | None = None
     """The fingerprint of an error group."""
-    reason: Text | None = None
+    reason: Name | None = None
     before: When | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: When | None = None
