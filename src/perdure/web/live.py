@@ -179,6 +179,7 @@ class View:
         self.stats: Stats | None = None
         self._queues: Mapping[str, Any] = {}
         self._newest: JobId | None = None
+        self._running: set[tuple[JobId, int]] = set()
         self._tracked: dict[JobId, tuple[Any, ...]] = {}
 
     async def look(self, store: Store) -> list[tuple[str, Any]]:
@@ -208,16 +209,14 @@ class View:
         return told if is_same else [*told, ("stats", stats_document(stats))]
 
     def _changed_jobs(self, newest: list[Job], running: list[Job], is_first: bool) -> list[tuple[str, Any]]:
-        changed: list[tuple[str, Any]] = []
-        for job in [*reversed(newest), *running]:
-            is_new = self._newest is None or job.id > self._newest
-            if not is_new and job.id not in self._tracked and job.is_final:
-                continue
-            if self._note(job) and not is_first:
-                changed.append(("job", job_document(job)))
+        # What was seen before and is no longer tracked is old news, however often it is met again.
+        new = [job for job in reversed(newest) if self._newest is None or job.id > self._newest]
+        started = [job for job in running if job.fence not in self._running]
+        changed = [job for job in [*new, *started] if self._note(job)]
+        self._running = {job.fence for job in running}
         if newest:
             self._newest = newest[0].id
-        return changed
+        return [] if is_first else [("job", job_document(job)) for job in changed]
 
     def _note(self, job: Job) -> bool:
         """Remember how a job stands; whether that is news."""
