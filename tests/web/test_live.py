@@ -100,7 +100,7 @@ async def test_a_client_is_told_the_numbers_first_and_then_what_happens(
             assert (await stream.event("stats"))["states"]["ready"] == 0
             job_id = await app.tasks["send"].enqueue_async("a@b.c")
             job = await stream.event("job", id=job_id)
-            assert (job["state"], job["task"]) == ("ready", "send")
+            assert (job["state"], job["task"], "args" in job) == ("ready", "send", False)
             await app.client_async().cancel(job_id)
             assert (await stream.event("job", id=job_id))["state"] == "cancelled"
             await app.client_async().pause("mail", "a reason")
@@ -144,6 +144,25 @@ async def test_a_silent_stream_has_heartbeats(api: Api, monkeypatch: pytest.Monk
         async with listening(url) as stream:
             assert await stream.comment() == ": beat"
             assert await stream.comment() == ": beat"
+
+
+async def test_a_stream_whose_kinds_are_silent_has_heartbeats_although_others_are_not(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "HEARTBEAT", 0.2)
+    with serving(api) as url:
+        async with listening(url) as busy, listening(url, "?kinds=trouble") as silent:
+            await busy.event("stats")
+            loop = api.desk.live._polling.get_loop()
+            chatter = asyncio.create_task(_chatter(loop, api))
+            assert await silent.comment() == ": beat"
+            chatter.cancel()
+
+
+async def _chatter(loop: asyncio.AbstractEventLoop, api: Api) -> None:
+    while True:
+        loop.call_soon_threadsafe(api.desk.live._tell, "stats", {})
+        await asyncio.sleep(0.01)
 
 
 async def test_streams_end_when_the_server_stops(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -31,12 +32,8 @@ ASGI = ASGIApp
 
 async def show_document(call: Call) -> Response:
     """The OpenAPI document."""
-    access = call.desk.access
-    document = openapi(OPERATIONS, version=_version(), has_tokens=bool(access.tokens))
     root = call.request.scope.get("root_path", "")
-    if root:
-        document["servers"] = [{"url": root}]
-    return Response(msgspec.json.encode(document), media_type="application/json")
+    return Response(_document(bool(call.desk.access.tokens), root), media_type="application/json")
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -166,6 +163,14 @@ class Resource:
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     raise Failed("not-found", f"There is nothing at {scope['path'][:200]!r}; the API is described at /openapi.json.")
+
+
+@functools.lru_cache(maxsize=8)
+def _document(has_tokens: bool, root: str) -> bytes:
+    document = openapi(OPERATIONS, version=_version(), has_tokens=has_tokens)
+    if root:
+        document["servers"] = [{"url": root}]
+    return msgspec.json.encode(document)
 
 
 def _version() -> str:

@@ -31,7 +31,7 @@ MOST_SUBSCRIBERS = 100
 _KEPT = 1_000
 _QUEUED = 500
 _SEEN_AT_ONCE = 100
-_TRACKED = 500
+_TRACKED = 200
 _LONGEST_PAUSE = 15.0
 _SHARE = 10.0
 """A look that took t seconds is followed by a pause of at least this many t."""
@@ -192,7 +192,7 @@ class View:
         known = list(self._tracked)
         for job in await store.get(known) if known else []:
             if job is not None and self._note(job):
-                changes.append(("job", job_document(job)))
+                changes.append(("job", _brief(job)))
         self._forget(known)
         return changes
 
@@ -216,7 +216,7 @@ class View:
         self._running = {job.fence for job in running}
         if newest:
             self._newest = newest[0].id
-        return [] if is_first else [("job", job_document(job)) for job in changed]
+        return [] if is_first else [("job", _brief(job)) for job in changed]
 
     def _note(self, job: Job) -> bool:
         """Remember how a job stands; whether that is news."""
@@ -232,6 +232,15 @@ class View:
                 del self._tracked[job_id]
         while len(self._tracked) > _TRACKED:
             del self._tracked[next(iter(self._tracked))]
+
+
+def _brief(job: Job) -> dict[str, Any]:
+    """A job without what may be large: events are kept for all who listen."""
+    document = job_document(job)
+    error = document["error"]
+    if error is not None:
+        document["error"] = {name: error[name] for name in ("type", "message")}
+    return {name: value for name, value in document.items() if name not in ("args", "result")}
 
 
 def _without_age(document: dict[str, Any]) -> dict[str, Any]:

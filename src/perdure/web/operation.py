@@ -45,8 +45,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str = "application/json"
     is_repeatable: bool = False
     """Takes the Idempotency-Key header."""
-    is_checked: bool = True
-    """Whether hosts and addresses are checked; health probes come from anywhere."""
     details: str = ""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import uuid
@@ -18,11 +19,13 @@ from perdure.web.problems import invalid
 _VERSION = b"\x01"
 
 
-def page_answer(request: Request, page: Page[Job]) -> Answer:
+async def page_answer(request: Request, page: Page[Job]) -> Answer:
     """A page of jobs, and how to get the next."""
+    # A thousand jobs with large arguments take a while to read; others must not wait for it.
+    documents = await asyncio.to_thread(lambda: [job_document(job) for job in page])
     cursor = None if page.next_cursor is None else _cursor(page.next_cursor)
     headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
-    return Answer(document={"jobs": [job_document(job) for job in page], "next_cursor": cursor}, headers=headers)
+    return Answer(document={"jobs": documents, "next_cursor": cursor}, headers=headers)
 
 
 def read_cursor(cursor: str | None) -> str | None:

@@ -19,7 +19,7 @@ async def list_dead(call: Call) -> Answer:
     store = await call.desk.store()
     filters = filters_of(query)
     page = await inspect.dead_letters(store, filters, limit=query.limit, cursor=read_cursor(query.cursor))
-    return page_answer(call.request, page)
+    return await page_answer(call.request, page)
 
 
 async def list_groups(call: Call) -> Answer:

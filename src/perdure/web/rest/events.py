@@ -59,12 +59,18 @@ class EventStream(Response):
             self._live.unsubscribe(self._subscription)
 
     async def _pass_on(self, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock() + HEARTBEAT
         while not self._subscription.is_closed:
-            event = await self._subscription.next(HEARTBEAT)
+            event = await self._subscription.next(max(0.0, due - clock()))
             if event is not None and event.kind in self._kinds:
                 await _send(send, sse(event, self._live.name(event)))
-            elif event is None and not self._subscription.is_closed:
+            elif clock() >= due and not self._subscription.is_closed:
+                # Events of other kinds keep no connection alive, so what counts is what was sent.
                 await _send(send, b": beat\n\n")
+            else:
+                continue
+            due = clock() + HEARTBEAT
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -40,7 +40,7 @@ async def list_jobs(call: Call) -> Answer:
     store = await call.desk.store()
     filters = filters_of(query)
     page = await inspect.list(store, filters, limit=query.limit, cursor=read_cursor(query.cursor))
-    return page_answer(call.request, page)
+    return await page_answer(call.request, page)
 
 
 async def make_jobs(call: Call) -> Answer:
