@@ -41,11 +41,13 @@ from perdure.task import (
     Task,
     bind_named,
     checked_timeout,
+    make_job,
     make_options,
 )
 
 if TYPE_CHECKING:
     from perdure.testing import Harness
+    from perdure.web.app import ASGI
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -201,6 +203,11 @@ class App:
                 self._store = self.surroundings.open_store()
             return self._store
 
+    @property
+    def opened(self) -> Store | None:
+        """The store, if it is open already; never waits."""
+        return self._store
+
     def close(self) -> None:
         """Close the store, if it is open; using the app again opens it again."""
         with self._lock:
@@ -221,7 +228,7 @@ class App:
         if not jobs:
             return []
         connection = _connection_of(jobs)
-        new = [self._new_job(bound) for bound in jobs]
+        new = [self.new_job(bound) for bound in jobs]
         if connection is not None:
             return self.store.enqueue_within(connection, new)
         return self.store.enqueue(new).wait()
@@ -231,21 +238,24 @@ class App:
         if not jobs:
             return []
         connection = _connection_of(jobs)
-        new = [self._new_job(bound) for bound in jobs]
+        new = [self.new_job(bound) for bound in jobs]
         if connection is not None:
             return await self.store.enqueue_within_async(connection, new)
         return await self.store.enqueue(new)
 
-    def enqueue_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> JobId:
-        """Enqueue a task by name, as the command line does; the task may live in another program."""
+    def bind_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> Bound:
+        """A task by name with arguments and options; the task may live in another program."""
         known = self.tasks.get(task)
         if known is not None:
-            prepared = known.options(**options)
-            return prepared.enqueue(*args, **kwargs)
+            return known.options(**options).bind(*args, **kwargs)
         if task == self.http.task.name and not args:
-            return self.http.call(kwargs, **options).enqueue()
+            return self.http.call(kwargs, **options)
         encoded = encode_args(tuple(args), dict(kwargs), self.max_payload)
-        return self.enqueue_many([bind_named(task, encoded, make_options(**options))])[0]
+        return bind_named(task, encoded, make_options(**options))
+
+    def enqueue_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> JobId:
+        """Enqueue a task by name, as the command line does."""
+        return self.enqueue_many([self.bind_named(task, args, kwargs, **options)])[0]
 
     def explain(self, task: str, operator: Mapping[str, QueueSettings] | None = None) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
@@ -307,28 +317,21 @@ class App:
         """The statements that make the store's schema, for whoever does not let programs change tables."""
         return schema_sql(self.settings.url)
 
+    def asgi(self, **options: Any) -> ASGI:
+        """The REST API as an ASGI application, to serve or to mount; `perdure.web.app.create_app` says the options."""
+        from perdure.web.app import create_app  # the web framework is loaded by those who use it
+
+        return create_app(self, **options)
+
     def testing(self, *, seed: int = 0) -> Harness:
         """The app on an in-memory store and a clock under the test's control; a context manager."""
         from perdure.testing import Harness  # the harness needs the app, and only tests need it
 
         return Harness(self, seed=seed)
 
-    def _new_job(self, bound: Bound) -> NewJob:
-        options = bound.options
-        return NewJob(
-            id=self.surroundings.ids.job(),
-            task=bound.task,
-            queue=bound.queue,
-            args=bound.args,
-            delay=options.delay,
-            run_at=options.run_at,
-            priority=bound.priority,
-            unique=options.unique,
-            max_attempts=options.max_attempts,
-            retry=None if options.retry is None else options.retry.text,
-            delivery=bound.delivery,
-            timeout=options.timeout,
-        )
+    def new_job(self, bound: Bound) -> NewJob:
+        """The job that a store's `enqueue` takes, with an id of its own."""
+        return make_job(bound, self.surroundings.ids.job())
 
 
 def _connection_of(jobs: Sequence[Bound]) -> object | None:

@@ -15,6 +15,8 @@ PerdureError
 │   ├── WrongState             the job is in a state that the verb does not accept
 │   ├── Unsupported            this engine cannot do that, and says why
 │   ├── BadSignature           a signed request that its receiver must not trust
+│   ├── KeyReused              an idempotency key that was used for another request
+│   ├── InProgress             the same request is still being worked on
 │   └── LeaseLost              the store no longer counts this worker among the living
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
@@ -98,6 +100,14 @@ class Unsupported(Refused):
 
 class BadSignature(Refused):
     """A request whose signature is missing, wrong or too old; its receiver must not trust it."""
+
+
+class KeyReused(Refused):
+    """An idempotency key that was used for another request."""
+
+
+class InProgress(Refused):
+    """The same request is still being worked on."""
 
 
 class LeaseLost(Refused):

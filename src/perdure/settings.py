@@ -49,9 +49,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...] | None, "the secrets that sign HTTP jobs; several to replace one"
     ] = None
     log: Annotated[str, "how log lines look: console or json"] = "console"
+    tokens: Annotated[tuple[str, ...] | None, "who may use the API: `SCOPES:sha256:HASH` each; see rest.md"] = None
+    token_file: Annotated[str | None, "a file with more of them, one a line"] = None
+    hosts: Annotated[tuple[str, ...] | None, "the host names the API answers to, beside this machine's own"] = None
+    max_body: Annotated[int, "the largest body of a request to the API, in bytes"] = 1024 * 1024
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "max_payload", "max_result"):
+        for name in ("concurrency", "max_payload", "max_result", "max_body"):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if self.max_prefetch < 0:

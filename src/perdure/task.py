@@ -14,7 +14,7 @@ import msgspec
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
 from perdure.model.codec import encode_args
-from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
 from perdure.model.resolve import TaskPolicy
 from perdure.model.retry import Retry
@@ -28,6 +28,8 @@ RetryLike = Retry | str
 _NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _LONGEST_KEY = 200
+_EARLIEST, _LATEST = 1971, 9998
+"""Years that every engine keeps, whatever the offset."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +202,25 @@ def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bou
     )
 
 
+def make_job(bound: Bound, job_id: JobId) -> NewJob:
+    """The job of a bound task, under this id."""
+    options = bound.options
+    return NewJob(
+        id=job_id,
+        task=bound.task,
+        queue=bound.queue,
+        args=bound.args,
+        delay=options.delay,
+        run_at=options.run_at,
+        priority=bound.priority,
+        unique=options.unique,
+        max_attempts=options.max_attempts,
+        retry=None if options.retry is None else options.retry.text,
+        delivery=bound.delivery,
+        timeout=options.timeout,
+    )
+
+
 def make_options(
     *,
     queue: str | None = None,
@@ -287,6 +308,10 @@ def _checked_moment(moment: object) -> datetime:
         raise BadOption(
             f"run_at is {str(moment)[:50]!r}; it must be a datetime with a time zone.",
             "For example datetime.now(UTC) + timedelta(hours=1).",
+        )
+    if not _EARLIEST <= moment.year <= _LATEST:
+        raise BadOption(
+            f"run_at is {moment}, a moment that cannot be kept.", f"Years go from {_EARLIEST} to {_LATEST}."
         )
     return moment
 

@@ -38,6 +38,7 @@ def fill(scene: Scene) -> None:
     scene.enqueue(delay=SECOND)
     scene.store.pause("mail", "a reason", scene.clock.now() + SECOND).wait()
     scene.store.configure("mail", QueueSettings(concurrency=5)).wait()
+    scene.store.note("request", "a key", "a body", SECOND).wait()
 
 
 def test_every_key_that_exists_is_listed_and_every_key_that_is_listed_exists(

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from perdure.admin.selection import not_found, read_filters, read_id, require_dead
+from perdure.admin.standing import standing
 from perdure.admin.steps import Mapped, Steps, ask, stepped
-from perdure.errors import BadOption
+from perdure.errors import BadOption, NotFound
 from perdure.model.job import Attempt, Job
 from perdure.store import Store
 from perdure.store.reads import QueueInfo
@@ -63,6 +64,28 @@ def get(store: Store, job_id: str) -> Reply[Job]:
         return jobs[0]
 
     return Mapped(store.get([wanted]), found)
+
+
+@stepped
+def why(store: Store, job: Job) -> Steps[str]:
+    """A sentence about why the job is where it is."""
+    now = yield from ask(store.now())
+    found = yield from ask(store.queues())
+    registered = yield from ask(store.workers())
+    queue = next((queue for queue in found if queue.name == job.queue), None)
+    return standing(job, queue, registered, now)
+
+
+def known_queue(store: Store, name: str) -> Reply[QueueInfo]:
+    """The queue of this name; raises NotFound when it has no job and no switch."""
+
+    def found(known: builtins.list[QueueInfo]) -> QueueInfo:
+        for each in known:
+            if each.name == name:
+                return each
+        raise NotFound(f"There is no queue {name[:128]!r}.", "A queue is there once it has a job or a switch.")
+
+    return Mapped(store.queues(), found)
 
 
 @stepped

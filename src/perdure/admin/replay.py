@@ -12,6 +12,7 @@ import msgspec
 from perdure.admin.operate import CHUNK, Tell
 from perdure.admin.selection import Selection, select_dead
 from perdure.admin.steps import Steps, ask, stepped
+from perdure.duration import LONGEST
 from perdure.errors import BadOption
 from perdure.store import Store
 
@@ -21,6 +22,7 @@ Rate = str | float
 _PERIODS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?:/\s*(s|m|h|d)[a-z]*)?\s*", re.ASCII)
 _AT_ONCE = timedelta(0)
+_SLOWEST = timedelta(days=1)
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,8 @@ def replay_selected(
     wanted = selection.count if canary is None else min(canary, selection.count)
     # The store spaces the jobs of one call; paced chunks in several calls would all come due side by side.
     chunk = wanted if every else CHUNK
+    if every and wanted * every > LONGEST:
+        raise BadOption("At this rate the last job would come due in more than a hundred years.", "Raise the rate.")
     done = 0
     while done < wanted:
         count = yield from ask(store.replay(selection.where, min(chunk, wanted - done), every))
@@ -89,7 +93,10 @@ def read_rate(rate: Rate | None) -> timedelta:
     found = _RATE.fullmatch(str(rate))
     if found is None or isinstance(rate, bool) or float(found[1]) <= 0:
         raise BadOption(f"rate is {str(rate)[:60]!r}, which is no rate.", 'Write it like "50/s", "100/m" or "10/h".')
-    return timedelta(seconds=_PERIODS[found[2] or "s"] / float(found[1]))
+    every = timedelta(seconds=_PERIODS[found[2] or "s"] / float(found[1]))
+    if every > _SLOWEST:
+        raise BadOption(f"rate is {str(rate)[:60]!r}, less than one job a day.", "Replay fewer jobs with a canary.")
+    return every
 
 
 def _read_canary(canary: int | None) -> int | None:

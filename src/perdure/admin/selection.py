@@ -136,18 +136,22 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise BadOption(f"{name} is a {type(value).__name__}; it must be text.")
+    if "\x00" in value:
+        raise BadOption(f"{name} has a NUL character in it, which no job has.")
     return value
 
 
 def _read_moment(store: Store, value: Moment, name: str) -> Steps[datetime]:
-    if isinstance(value, datetime):
-        return _aware(value)
-    if isinstance(value, str):
-        try:
-            return _aware(datetime.fromisoformat(value.strip()))
-        except ValueError:
-            pass
     try:
+        if isinstance(value, datetime):
+            return _aware(value)
+        if isinstance(value, str):
+            return _aware(datetime.fromisoformat(value.strip()))
+    except (ValueError, OverflowError):
+        pass
+    try:
+        if isinstance(value, datetime):
+            raise BadDuration(f"{name} is a moment that cannot be told in UTC.")
         ago = parse_duration(value, what=name)
     except BadDuration as error:
         raise BadOption(

@@ -10,10 +10,11 @@ import click
 
 from perdure.admin import inspect
 from perdure.admin.forecast import forecast
+from perdure.admin.policies import explanation_document
 from perdure.cli import faults, output
 from perdure.cli.options import app_options
 from perdure.cli.output import Column
-from perdure.cli.policy import print_waits, waits_document
+from perdure.cli.policy import print_waits
 from perdure.cli.session import APP_VARIABLE, Session, sqlite_path
 from perdure.errors import BadOption, EngineError
 
@@ -47,24 +48,14 @@ def explain(session: Session, name: str) -> None:
             explanation = app.explain(name, _operators_settings(app))
     if is_job and not session.has_app:
         faults.warn("no app is given (--app), so what the task and queue say is not known.")
-    policy = explanation.retry.with_limit(explanation.limit)
     if session.is_json:
-        values = [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines]
-        session.emit(
-            {
-                "subject": explanation.subject,
-                "values": values,
-                "limit": explanation.limit,
-                "retry": str(explanation.retry),
-                **waits_document(forecast(policy), 1_000),
-            }
-        )
+        session.emit(explanation_document(explanation, 1_000))
         return
     output.say(explanation.subject)
     output.say("")
     output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
     output.heading("when it fails every time")
-    print_waits(forecast(policy), 25)
+    print_waits(forecast(explanation.retry.with_limit(explanation.limit)), 25)
 
 
 def _operators_settings(app: App) -> Mapping[str, QueueSettings]:

@@ -16,6 +16,9 @@ from perdure.cli.lazy import LazyGroup
 COMMANDS = {
     "demo": ("perdure.cli.demo:demo", "See it work: jobs against a flaky service, and books that balance."),
     "worker": ("perdure.cli.worker:worker", "Run jobs."),
+    "server": ("perdure.cli.server:server", "Serve the REST API."),
+    "up": ("perdure.cli.up:up", "Run everything in one process: a worker and the REST API."),
+    "token": ("perdure.cli.token:token", "Make tokens for the REST API."),
     "enqueue": ("perdure.cli.enqueue:enqueue", "Make a job."),
     "http": ("perdure.cli.http:http", "Make a job that sends an HTTP request."),
     "jobs": ("perdure.cli.jobs:jobs", "List, show, cancel and retry jobs."),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import click
 
-from perdure.admin.document import seconds
 from perdure.admin.forecast import Forecast, Span, forecast
+from perdure.admin.policies import preset_documents, waits_document
 from perdure.cli import output
 from perdure.cli.lazy import SuggestingGroup
 from perdure.cli.options import store_options
@@ -49,20 +48,7 @@ def ls(session: Session) -> None:
     """List the presets."""
     presets = list(PRESETS.values())
     if session.is_json:
-        session.emit(
-            {
-                "presets": [
-                    {
-                        "name": preset.name,
-                        "origin": preset.origin,
-                        "description": preset.description,
-                        "max_attempts": preset.policy.max_attempts,
-                        "text": preset.policy.text,
-                    }
-                    for preset in presets
-                ]
-            }
-        )
+        session.emit({"presets": preset_documents()})
         return
     rows = [
         [
@@ -122,27 +108,6 @@ def print_waits(found: Forecast, limit: int) -> None:
     output.fields(_sums(found))
 
 
-def waits_document(found: Forecast, limit: int) -> dict[str, Any]:
-    """The waits and sums of a forecast for programs."""
-    retry = found.policy
-    return {
-        "max_retries": retry.max_retries,
-        "within": seconds(retry.within),
-        "max_recoveries": retry.max_recoveries,
-        "waits": [
-            {
-                "failure": wait.failure,
-                "ceiling": seconds(wait.ceiling),
-                **_span_document(wait.delay),
-                "total": _span_document(wait.total),
-            }
-            for wait in found.waits[:limit]
-        ],
-        "total": _span_document(found.total),
-        "is_complete": found.is_complete,
-    }
-
-
 def _sums(found: Forecast) -> list[tuple[str, str]]:
     retry = found.policy
     retries = "1 retry" if retry.max_retries == 1 else f"{retry.max_retries:,} retries"
@@ -165,11 +130,3 @@ def _three(span: Span) -> str:
     if span.least == span.greatest:
         return rough(span.least)
     return f"{rough(span.least)} / {rough(span.expected)} / {rough(span.greatest)}"
-
-
-def _span_document(span: Span) -> dict[str, float | None]:
-    return {
-        "least": seconds(span.least),
-        "expected": seconds(span.expected),
-        "greatest": seconds(span.greatest),
-    }

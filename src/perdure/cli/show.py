@@ -7,7 +7,6 @@ from datetime import datetime
 
 from perdure.admin import inspect
 from perdure.admin.document import attempt_document, job_document, payload
-from perdure.admin.standing import standing
 from perdure.cli import output
 from perdure.cli.session import Session
 from perdure.model.job import Attempt, Job
@@ -21,8 +20,7 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
     job = inspect.get(store, job_id).wait()
     attempts = store.history(job.id, 100).wait()
     now = store.now().wait()
-    queue = next((queue for queue in store.queues().wait() if queue.name == job.queue), None)
-    why = standing(job, queue, store.workers().wait(), now)
+    why = inspect.why(store, job).wait()
     if session.is_json:
         session.emit(
             {

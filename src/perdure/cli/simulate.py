@@ -15,16 +15,14 @@ from perdure.cli.options import store_options
 from perdure.cli.session import Session
 from perdure.cli.simulate_options import load_options
 from perdure.cli.simulated import (
-    comparison_document,
-    jitter_document,
     print_comparison,
     print_jitter,
     print_simulation,
 )
 from perdure.errors import BadOption
 from perdure.model.retry import Retry
-from perdure.simulator.document import scenario_document, simulation_document
-from perdure.simulator.ready import READY
+from perdure.simulator.document import comparison_document, jitter_document, scenario_document, simulation_document
+from perdure.simulator.ready import ALL_AT_ONCE, READY
 from perdure.simulator.result import Simulation
 from perdure.simulator.run import run
 from perdure.simulator.scenario import Batch, Scenario
@@ -77,8 +75,7 @@ def _scenario(policy_text: str | None, name: str | None, given: dict[str, Any], 
     if name is None and "rate" not in changes and "batches" not in changes:
         jobs = jobs or _JOBS
     if is_plain:
-        # The moments of the attempts alone are of interest here, so nobody has to wait for a slot.
-        changes = {"run_time": _NOTHING, "slots": _JOBS, **changes}
+        changes = {**ALL_AT_ONCE, **changes}
         fail_for = _MINUTE if fail_for is None else fail_for
     if jobs is not None:
         changes["batches"] = (Batch(_NOTHING, jobs), *changes.get("batches", ()))

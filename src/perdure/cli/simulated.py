@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from perdure.cli import output
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.plot import bar, double_bar
 from perdure.duration import format_duration
-from perdure.simulator.document import simulation_document
 from perdure.simulator.ready import ReadyScenario
 from perdure.simulator.result import Simulation
 from perdure.simulator.scenario import Scenario
 from perdure.simulator.variants import Compared
+from perdure.simulator.view import fit, peak, side_by_side
 
-_ROWS = 24
 _BAR_WIDTH = 28
 _SMALL_BAR_WIDTH = 14
-_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 _COLUMNS = (
     Column("FROM", is_number=True),
     Column("ARRIVED", is_number=True),
@@ -51,7 +48,7 @@ _COMPARED = (
 def print_simulation(found: Simulation, ready: ReadyScenario | None) -> None:
     """Print one run: what it was, what happened over time, and the sums."""
     _print_scenario(found.scenario, ready)
-    width, count = _spans(found)
+    width, count = fit(found)
     spans = found.spans(width, count)
     highest = max(span.attempts for span in spans)
     rows = [
@@ -82,7 +79,7 @@ def print_comparison(scenario: Scenario, found: Sequence[Compared], ready: Ready
     output.table(_COMPARED, [_compared_row(one) for one in found])
     output.say("")
     shown = [one for one in found if one.is_jittered == found[0].is_jittered]
-    width, count = _spans(*(one.simulation for one in shown))
+    width, count = fit(*(one.simulation for one in shown))
     columns = [one.simulation.spans(width, count) for one in shown]
     highest = max(span.oldest_fresh.total_seconds() for column in columns for span in column)
     rows = [
@@ -103,7 +100,7 @@ def print_comparison(scenario: Scenario, found: Sequence[Compared], ready: Ready
 
 def print_jitter(jittered: Simulation, bare: Simulation) -> None:
     """Print both runs: attempts over time side by side, then how they ended."""
-    width, pairs = _pairs(jittered, bare)
+    width, pairs = side_by_side(jittered, bare)
     highest = max(max(pair) for pair in pairs)
     columns = (
         Column("FROM", is_number=True),
@@ -127,27 +124,6 @@ def print_jitter(jittered: Simulation, bare: Simulation) -> None:
     output.fields(
         [("with jitter", _ends(jittered)), ("without", _ends(bare)), ("bound", _bound(jittered))],
     )
-
-
-def jitter_document(jittered: Simulation, bare: Simulation) -> dict[str, Any]:
-    """Both runs for programs."""
-    width, pairs = _pairs(jittered, bare)
-    return {
-        "with_jitter": _ends_document(jittered),
-        "without_jitter": _ends_document(bare),
-        "span": width.total_seconds(),
-        "attempts": [
-            {"at": place * width.total_seconds(), "with_jitter": one, "without_jitter": other}
-            for place, (one, other) in enumerate(pairs)
-        ],
-    }
-
-
-def comparison_document(found: Sequence[Compared]) -> list[dict[str, Any]]:
-    """All runs of a comparison for programs."""
-    return [
-        {"mechanism": one.mechanism, "jitter": one.is_jittered, **simulation_document(one.simulation)} for one in found
-    ]
 
 
 def _print_scenario(scenario: Scenario, ready: ReadyScenario | None, *, has_fairness: bool = True) -> None:
@@ -251,44 +227,13 @@ def _compared_row(one: Compared) -> list[str]:
     ]
 
 
-def _pairs(jittered: Simulation, bare: Simulation) -> tuple[timedelta, list[tuple[int, int]]]:
-    width, count = _spans(jittered, bare)
-    pairs = zip(jittered.spans(width, count), bare.spans(width, count), strict=True)
-    return width, [(one.attempts, other.attempts) for one, other in pairs]
-
-
-def _spans(*runs: Simulation) -> tuple[timedelta, int]:
-    """A width of whole buckets with which all runs fit on the screen, and how many lines that makes."""
-    last = max(run.buckets[-1].at for run in runs)
-    bucket = runs[0].scenario.bucket
-    known = (timedelta(seconds=width) for width in _WIDTHS)
-    fitting = (width for width in [bucket, *known] if last // width < _ROWS and not width % bucket)
-    width = next(fitting, (last // bucket // _ROWS + 1) * bucket)
-    return width, last // width + 1
-
-
-def _peak(run: Simulation) -> int:
-    """The most attempts in one bucket after the first second, in which all jobs start together."""
-    return max((bucket.attempts for bucket in run.buckets if bucket.at), default=0)
-
-
 def _ends(run: Simulation) -> str:
     return (
         f"{run.succeeded:,} succeeded, {run.dead:,} dead, {run.attempts:,} attempts; "
-        f"peak after the start {_peak(run):,} in {_unit(run)}; last ended after {rough(run.ended_after)}"
+        f"peak after the start {peak(run):,} in {_unit(run)}; last ended after {rough(run.ended_after)}"
     )
 
 
 def _unit(run: Simulation) -> str:
     bucket = run.scenario.bucket
     return "one second" if bucket == timedelta(seconds=1) else rough(bucket)
-
-
-def _ends_document(run: Simulation) -> dict[str, Any]:
-    return {
-        "succeeded": run.succeeded,
-        "dead": run.dead,
-        "attempts": run.attempts,
-        "peak_per_second": _peak(run),
-        "last_ended": run.ended_after.total_seconds(),
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from datetime import timedelta
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from perdure.cli import faults, output
+from perdure.cli.log import show_log
 from perdure.cli.options import read_duration, store_options
 from perdure.cli.session import APP_VARIABLE, Session
 from perdure.duration import format_duration
@@ -41,7 +41,7 @@ def worker(
     second stops at once. Without an app it runs HTTP jobs, which every worker knows.
     """
     given: dict[str, Any] = {
-        "queues": _read_queues(queues),
+        "queues": read_queues(queues),
         "concurrency": concurrency,
         "grace": grace,
         "lease": lease,
@@ -51,7 +51,7 @@ def worker(
         return _supervise(session, app_name, processes, given)
     named = session if app_name is None else session.named(app_name)
     with named.app(may_create=True) as loaded:
-        _show_log(loaded.settings.log)
+        show_log(loaded.settings.log)
         loaded.run_worker(**given)
     return faults.OK
 
@@ -73,15 +73,8 @@ def _supervise(session: Session, app: str | None, processes: int, given: dict[st
     return Supervisor(command, processes, clock=SystemClock(), say=output.aside).run()
 
 
-def _show_log(form: str) -> None:
-    """Write the log to stderr, unless the app has set up logging by itself."""
-    from perdure.observe.log import configure  # here, so that help does not wait for it
-
-    if not logging.getLogger().handlers and not logging.getLogger("perdure").handlers:
-        configure("json" if form == "json" else "console", sys.stderr)
-
-
-def _read_queues(text: str | None) -> list[str] | None:
+def read_queues(text: str | None) -> list[str] | None:
+    """The queues that --queues names."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]

@@ -65,6 +65,11 @@ def decode_result(data: bytes, limit: int = PAYLOAD_LIMIT) -> Any:
     return _decode(data, "result", "The result takes", limit, DEEPEST)
 
 
+def decode_body(data: bytes, limit: int) -> Any:
+    """A request's body, by the same rules; a little deeper, so that arguments inside it keep their full depth."""
+    return _decode(data, "", "The body takes", limit, DEEPEST + 6)
+
+
 def _encode(value: Any, root: str, whose: str, limit: int, depth: int) -> bytes:
     try:
         try:

@@ -20,7 +20,7 @@ def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
             "A worker was started outside of the main thread, where it could not hear its signals.",
             "Start it in the main thread, or in a process of its own with `perdure worker`.",
         )
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(make_worker))
 
 
@@ -55,7 +55,7 @@ def _once_a_second(stop: Callable[[], None], loop: asyncio.AbstractEventLoop) ->
     return heard
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed, else asyncio's own loop."""
     try:
         import uvloop  # type: ignore[import-not-found,unused-ignore]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from perdure.simulator.result import Bucket, Simulation
 from perdure.simulator.scenario import Scenario
+from perdure.simulator.variants import Compared
+from perdure.simulator.view import peak, side_by_side
 
 Document = dict[str, Any]
 
@@ -36,6 +39,27 @@ def simulation_document(found: Simulation) -> Document:
         "bound": {"at_once": found.bound.at_once, "in_all": found.bound.in_all, "is_kept": found.is_within_bound},
         "buckets": [_bucket_document(bucket) for bucket in found.buckets],
     }
+
+
+def jitter_document(jittered: Simulation, bare: Simulation) -> dict[str, Any]:
+    """Both runs for programs."""
+    width, pairs = side_by_side(jittered, bare)
+    return {
+        "with_jitter": _ends_document(jittered),
+        "without_jitter": _ends_document(bare),
+        "span": width.total_seconds(),
+        "attempts": [
+            {"at": place * width.total_seconds(), "with_jitter": one, "without_jitter": other}
+            for place, (one, other) in enumerate(pairs)
+        ],
+    }
+
+
+def comparison_document(found: Sequence[Compared]) -> list[dict[str, Any]]:
+    """All runs of a comparison for programs."""
+    return [
+        {"mechanism": one.mechanism, "jitter": one.is_jittered, **simulation_document(one.simulation)} for one in found
+    ]
 
 
 def scenario_document(scenario: Scenario) -> Document:
@@ -68,6 +92,16 @@ def scenario_document(scenario: Scenario) -> Document:
         "bucket": _seconds(scenario.bucket),
         "until": None if scenario.until is None else _seconds(scenario.until),
         "seed": scenario.seed,
+    }
+
+
+def _ends_document(run: Simulation) -> dict[str, Any]:
+    return {
+        "succeeded": run.succeeded,
+        "dead": run.dead,
+        "attempts": run.attempts,
+        "peak_per_second": peak(run),
+        "last_ended": run.ended_after.total_seconds(),
     }
 
 

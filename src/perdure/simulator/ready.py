@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,22 @@ class ReadyScenario(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str
     scenario: Scenario
+
+
+ALL_AT_ONCE: Mapping[str, Any] = MappingProxyType({"run_time": timedelta(0), "slots": 1000})
+"""Where the moments of attempts alone are of interest, nobody has to wait for a slot."""
+
+
+def failing_together(policy: Retry, *, jobs: int, fail_for: timedelta, seed: int, most_attempts: int) -> Scenario:
+    """Jobs that all start at once, and fail until the other side is back."""
+    return Scenario(
+        policy=policy,
+        batches=(Batch(timedelta(0), jobs),),
+        outage=(timedelta(0), fail_for),
+        seed=seed,
+        most_attempts=most_attempts,
+        **ALL_AT_ONCE,
+    )
 
 
 WORST_CASE = ReadyScenario(

@@ -131,7 +131,10 @@ class JobStore(Protocol):
         ...
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
-        """Delete up to `limit` succeeded or cancelled jobs that ended so long ago, with history; never dead ones."""
+        """Delete up to `limit` succeeded or cancelled jobs that ended so long ago, with history; never dead ones.
+
+        Notes whose time is over go with them.
+        """
         ...
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:

@@ -1,1 +1,1 @@
-"""The REST API and the dashboard: a web application over the admin service."""
+"""The REST API over the admin service: an ASGI application, and the server that runs it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from perdure.engines.postgres.notes import NOTES_AT_ONCE
 from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.model.job import JobId, WorkerId
@@ -43,6 +44,7 @@ def _reap(limit: int) -> Script[Reaped]:
 
 def _prune(older_than: timedelta, limit: int) -> Script[int]:
     ((count,),) = yield Step("prune", {"age": from_duration(older_than), "limit": max(0, limit)})
+    yield Step("note_forget", {"limit": NOTES_AT_ONCE})
     return int(count)
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, queues, reads, replay, workers
+from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, notes, queues, reads, replay, workers
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
@@ -26,6 +26,7 @@ from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.wakeup import Wakeups
@@ -186,6 +187,12 @@ class PostgresStore:
 
     def settings(self) -> Reply[dict[str, QueueSettings]]:
         return self._ask(queues.settings())
+
+    def note(self, kind: str, key: str, body: str, keep: timedelta, *, replaces: bool = False) -> Reply[Note]:
+        return self._ask(notes.note(kind, key, body, keep, replaces))
+
+    def notes(self, kind: str, limit: int) -> Reply[builtins.list[Note]]:
+        return self._ask(notes.notes(kind, limit))
 
     def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
         def answered(answer: T) -> None:

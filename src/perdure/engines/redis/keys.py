@@ -3,7 +3,7 @@
 All keys begin with the store's prefix in braces and a colon, `{perdure}:` unless the URL says otherwise. The braces are
 a hash tag: in a Cluster all keys of a store are in one slot, so that any script may touch any of them. Scripts declare
 the prefix alone and derive the keys from it. No key has a time to live, and none is left behind: when every job is
-pruned and no worker or switch is left, only `schema` is.
+pruned and no worker, switch or note is left, only `schema` is.
 """
 
 from __future__ import annotations
@@ -112,6 +112,17 @@ KEYS = (
         type="hash",
         holds="`setting:queue` and what an operator has set",
         writers=("configure",),
+    ),
+    Key(name="notes", type="hash", holds="`kind:key` and body of each note", writers=("note", "prune")),
+    Key(
+        name="notes_expiring",
+        type="zset",
+        holds="`kind:key` of each note",
+        score="when it expires",
+        writers=("note", "prune"),
+    ),
+    Key(
+        name="notes_made:<kind>", type="zset", holds="the key of each note", score="made_at", writers=("note", "prune")
     ),
     Key(
         name="workers",

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
 
+from perdure.engines.sqlite.notes import NOTES_AT_ONCE
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import from_duration, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
@@ -42,6 +43,7 @@ def prune(connection: sqlite3.Connection, now: int, older_than: timedelta, limit
     parameters = {"ended_before": now - (from_duration(older_than) or 0), "limit": limit}
     pruned = connection.execute(statement("prune"), parameters).fetchall()
     connection.executemany(statement("prune_attempts"), pruned)
+    connection.execute(statement("note_forget"), {"now": now, "limit": NOTES_AT_ONCE})
     return len(pruned)
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.door import Door
-from perdure.engines.sqlite import commit, enqueue, fetch, jobs, queues, reads, replay, workers
+from perdure.engines.sqlite import commit, enqueue, fetch, jobs, notes, queues, reads, replay, workers
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
@@ -27,6 +27,7 @@ from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.wakeup import Wakeups
@@ -220,6 +221,12 @@ class SqliteStore:
 
     def settings(self) -> Reply[dict[str, QueueSettings]]:
         return self._read(queues.settings)
+
+    def note(self, kind: str, key: str, body: str, keep: timedelta, *, replaces: bool = False) -> Reply[Note]:
+        return self._write(functools.partial(notes.note, kind=kind, key=key, body=body, keep=keep, replaces=replaces))
+
+    def notes(self, kind: str, limit: int) -> Reply[builtins.list[Note]]:
+        return self._read(functools.partial(notes.notes, kind=kind, limit=limit))
 
     def _write(
         self, work: Work[T], *, peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None

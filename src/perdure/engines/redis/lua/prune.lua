@@ -1,13 +1,15 @@
--- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history, and pauses that
---     have ended by themselves.
+-- prune: deletes succeeded and cancelled jobs that ended long ago, oldest first, with their history; expired notes; and
+--     pauses that have ended by themselves.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, age (microseconds), limit.
 -- Returns: how many were deleted.
 -- Guarantees: any worker may run it. Dead and live jobs are in no line that it reads. Looks at no more than `limit` jobs.
 --+ start
 --+ counts
+--+ forget_notes
 expect('zset', 'ended', 'jobs', 'cancelled')
-expect('hash', 'counts', 'paused', 'paused_until')
+expect('zset', 'notes_expiring')
+expect('hash', 'counts', 'notes', 'paused', 'paused_until')
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
 local ids = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', 0, ARGV[4])
@@ -36,4 +38,5 @@ for at = 1, #pauses, 2 do
   end
 end
 write_counts()
+forget_notes()
 return #ids

@@ -1,0 +1,61 @@
+"""Retry policies as plain data: presets, forecasts and explanations, for command line and API alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.admin.document import Document, seconds
+from perdure.admin.forecast import Forecast, Span, forecast
+from perdure.model.explain import Explanation
+from perdure.model.presets import PRESETS
+
+
+def preset_documents() -> list[Document]:
+    """Every preset."""
+    return [
+        {
+            "name": preset.name,
+            "origin": preset.origin,
+            "description": preset.description,
+            "max_attempts": preset.policy.max_attempts,
+            "text": preset.policy.text,
+        }
+        for preset in PRESETS.values()
+    ]
+
+
+def waits_document(found: Forecast, limit: int) -> Document:
+    """The first waits of a forecast, and its sums."""
+    retry = found.policy
+    return {
+        "max_retries": retry.max_retries,
+        "within": seconds(retry.within),
+        "max_recoveries": retry.max_recoveries,
+        "waits": [
+            {
+                "failure": wait.failure,
+                "ceiling": seconds(wait.ceiling),
+                **_span_document(wait.delay),
+                "total": _span_document(wait.total),
+            }
+            for wait in found.waits[:limit]
+        ],
+        "total": _span_document(found.total),
+        "is_complete": found.is_complete,
+    }
+
+
+def explanation_document(explanation: Explanation, limit: int) -> Document:
+    """The policy that holds for a task or a job, each value with its origin, and its waits."""
+    policy = explanation.retry.with_limit(explanation.limit)
+    return {
+        "subject": explanation.subject,
+        "values": [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines],
+        "limit": explanation.limit,
+        "retry": str(explanation.retry),
+        **waits_document(forecast(policy), limit),
+    }
+
+
+def _span_document(span: Span) -> dict[str, Any]:
+    return {"least": seconds(span.least), "expected": seconds(span.expected), "greatest": seconds(span.greatest)}

@@ -1,0 +1,56 @@
+"""`perdure up`: worker and REST API in one process."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from perdure.cli import faults, output
+from perdure.cli.log import show_log
+from perdure.cli.options import read_duration, store_options
+from perdure.cli.server import announce, server_options
+from perdure.cli.session import APP_VARIABLE, Session
+from perdure.cli.worker import read_queues
+
+
+@click.command()
+@click.argument("app_name", metavar="[MODULE:APP]", envvar=APP_VARIABLE, required=False)
+@click.option("--queues", "-q", metavar="A,B", help="The queues to serve; all that the app names if not given.")
+@click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once.")
+@click.option("--grace", callback=read_duration, metavar="DURATION", help="How long attempts may finish on a stop.")
+@server_options
+@store_options
+def up(
+    session: Session,
+    app_name: str | None,
+    queues: str | None,
+    concurrency: int | None,
+    grace: timedelta | None,
+    any_task: bool,
+    **given: Any,
+) -> int:
+    """Run everything in one process: a worker and the REST API.
+
+    Without an app it serves what the store has; jobs of your tasks then need workers elsewhere.
+    """
+    from perdure.web.serve import serve  # here, so that help does not wait for it
+
+    named = session if app_name is None else session.named(app_name)
+    wanted = read_queues(queues)
+    with named.app(may_create=True) as app:
+        show_log(app.settings.log)
+        make_worker = None
+        if app.tasks:
+            make_worker = lambda: app.make_worker(wanted, concurrency, None, grace)  # noqa: E731 - made on the loop
+        elif not session.is_json:
+            output.aside("There is no task here, so no worker is started: name an app to run its jobs.")
+        serve(
+            app,
+            accepts_any_task=True if any_task or app_name is None else None,
+            make_worker=make_worker,
+            announce=lambda found: announce(session, found),
+            **given,
+        )
+    return faults.OK

@@ -1,0 +1,33 @@
+"""Notes: made once, found again, and gone when their time is over."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import timedelta
+
+from perdure.clock import from_microseconds
+from perdure.engines.sqlite.rows import Row, from_duration
+from perdure.engines.sqlite.sql import statement
+from perdure.store.notes import Note
+
+NOTES_AT_ONCE = 100
+"""How many expired notes are deleted in passing."""
+
+
+def note(
+    connection: sqlite3.Connection, now: int, kind: str, key: str, body: str, keep: timedelta, replaces: bool
+) -> Note:
+    connection.execute(statement("note_forget"), {"now": now, "limit": NOTES_AT_ONCE})
+    values = {"kind": kind, "key": key, "body": body, "keep": from_duration(keep), "replaces": replaces, "now": now}
+    connection.execute(statement("note"), values)
+    row: Row = connection.execute(statement("note_standing"), {"kind": kind, "key": key}).fetchone()
+    return _to_note(row)
+
+
+def notes(connection: sqlite3.Connection, now: int, kind: str, limit: int) -> list[Note]:
+    values = {"kind": kind, "now": now, "limit": max(0, limit)}
+    return [_to_note(row) for row in connection.execute(statement("notes"), values).fetchall()]
+
+
+def _to_note(row: Row) -> Note:
+    return Note(kind=row[0], key=row[1], body=row[2], made_at=from_microseconds(row[3]))

@@ -1,0 +1,177 @@
+"""Reads requests strictly: bounded bodies, plain JSON, known names only, each fault with the place it is at.
+
+Names are snake_case; camelCase is accepted for the same names. Inside `args` and `kwargs` nothing is renamed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from perdure.errors import BadPayload
+from perdure.model.codec import decode_body
+from perdure.web.operation import Body
+from perdure.web.problems import Failed, FieldError, invalid
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+SLOWEST_BODY = 30.0
+LONGEST_TARGET = 24 * 1024
+_MOST_PARAMETERS = 100
+
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;\s*charset=\"?utf-?8\"?\s*)?", re.IGNORECASE)
+_WHERE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
+_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+async def read_body(request: Request, body: Body, limit: int) -> Any:
+    """The body as one of its forms; None where none is needed and none was sent."""
+    data = await _read_bytes(request, limit)
+    if not data and not body.is_required and request.headers.get("content-type") is None:
+        return None
+    content_type = request.headers.get("content-type")
+    if content_type is None or not _JSON.fullmatch(content_type.strip()):
+        given = "There is no Content-Type" if content_type is None else f"The Content-Type is {content_type[:60]!r}"
+        raise Failed(
+            "unsupported-media-type", f"{given}; send application/json.", headers={"Accept-Post": "application/json"}
+        )
+    try:
+        value = decode_body(data, limit)
+    except BadPayload as error:
+        raise Failed("malformed", f"The body is not JSON that can be read. {error}", error="BadPayload") from None
+    if not isinstance(value, dict):
+        raise invalid("The body must be a JSON object.", pointer="")
+    kind = body.forms[0] if body.choose is None else body.choose(value)
+    return convert(value, kind)
+
+
+def convert(value: Mapping[str, Any], kind: type[T]) -> T:
+    """A JSON object as a value of a struct's type."""
+    shaped = _shaped(value, kind, "")
+    try:
+        return msgspec.convert(shaped, kind)
+    except msgspec.ValidationError as error:
+        detail, pointer = _told(str(error))
+        raise Failed("invalid", detail, errors=[FieldError(detail=detail, pointer=pointer)]) from None
+
+
+def read_query(request: Request, kind: type[T]) -> T:
+    """The parameters after the question mark as a value of a struct's type; each at most once."""
+    try:
+        pairs = parse_qsl(
+            request.scope["query_string"].decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_PARAMETERS,
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise Failed("malformed", "The parameters of the address are not UTF-8, or too many.") from None
+    names = {_camel(field.name): field.name for field in msgspec.structs.fields(kind)}
+    found: dict[str, str] = {}
+    for given, text in pairs:
+        name = names.get(given, given)
+        if name not in names.values():
+            raise invalid(_unknown(given, list(names.values())), parameter=given[:60])
+        if name in found:
+            raise invalid(f"{name} is given twice.", parameter=name)
+        if "\x00" in text:
+            raise invalid(f"{name} has a NUL character in it.", parameter=name)
+        found[name] = text
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        detail, pointer = _told(str(error))
+        name = pointer.strip("/").split("/")[0]
+        raise invalid(f"{name}: {detail}", parameter=name) from None
+
+
+async def _read_bytes(request: Request, limit: int) -> bytes:
+    too_large = Failed("too-large", f"The body takes more than {limit:,} bytes, the most that is read.")
+    declared = request.headers.get("content-length", "")
+    # A longer number is not looked at: it would only take time to read.
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
+        raise too_large
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > limit:
+                    raise too_large
+                pieces.append(piece)
+    except TimeoutError:
+        raise Failed("timeout", f"The body did not arrive within {SLOWEST_BODY:g} seconds.") from None
+    except ClientDisconnect:
+        raise Failed("malformed", "The body ended before it was complete.") from None
+    return b"".join(pieces)
+
+
+def _shaped(value: Mapping[str, Any], kind: type, pointer: str) -> dict[str, Any]:
+    """The object with names as the struct has them, and whole numbers written as 3.0 as whole numbers."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    names = {_camel(name): name for name in fields}
+    shaped: dict[str, Any] = {}
+    for given, item in value.items():
+        name = names.get(given, given)
+        at = f"{pointer}/{_escaped(given)}"
+        if name not in fields:
+            raise invalid(_unknown(given, list(fields)), pointer=at)
+        if name in shaped:
+            raise invalid(f"{name} is given twice, once in camelCase.", pointer=at)
+        shaped[name] = _shaped_item(item, fields[name].type, at)
+    return shaped
+
+
+def _shaped_item(item: Any, kind: Any, pointer: str) -> Any:
+    inner = _struct_inside(kind)
+    if inner is not None and isinstance(item, dict):
+        return _shaped(item, inner, pointer)
+    if inner is not None and isinstance(item, list):
+        return [
+            _shaped(each, inner, f"{pointer}/{place}") if isinstance(each, dict) else each
+            for place, each in enumerate(item)
+        ]
+    # JSON does not tell 3.0 from 3.
+    return int(item) if isinstance(item, float) and item.is_integer() and abs(item) < 2**63 else item
+
+
+def _struct_inside(kind: Any) -> type | None:
+    """The struct that a field holds, alone, in a list or beside None."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind
+    return next((found for part in getattr(kind, "__args__", ()) if (found := _struct_inside(part))), None)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known) or 'none'}."
+    return f"{name[:60]!r} is not known here. {hint}"
+
+
+def _told(message: str) -> tuple[str, str]:
+    """What msgspec says, as a sentence and the JSON pointer to the place."""
+    found = _WHERE.fullmatch(message)
+    what, path = (found[1], found[2]) if found else (message, "")
+    pointer = "".join(f"/{_escaped(step[1] or step[2])}" for step in _STEP.finditer(path))
+    field = _FIELD.fullmatch(what)
+    if field:
+        return f"{field[1]!r} is missing.", f"{pointer}/{_escaped(field[1])}"
+    return f"{what.replace('`', '')}.", pointer
+
+
+def _escaped(name: str) -> str:
+    return name[:60].replace("~", "~0").replace("/", "~1")

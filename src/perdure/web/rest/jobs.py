@@ -1,0 +1,203 @@
+"""`/api/v1/jobs`: list, make, look at, cancel and retry jobs."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from perdure.admin import inspect, operate
+from perdure.admin.document import attempt_document, job_document
+from perdure.admin.once import EnqueuedOnce, enqueue_once
+from perdure.errors import PerdureError
+from perdure.model.job import NewJob
+from perdure.task import Bound
+from perdure.web.desk import Answer, Call
+from perdure.web.keys import REPEATED, read_key
+from perdure.web.operation import API, Body, Operation
+from perdure.web.paging import page_answer, read_cursor
+from perdure.web.problems import Failed, FieldError, from_perdure, invalid
+from perdure.web.requests import JobsQuery, LimitQuery, NewJobBody, NewJobsBody, NoBody, NoQuery, ShowQuery
+from perdure.web.rest.filters import filters_of
+from perdure.web.schemas import Cancelled, Enqueued, EnqueuedMany, History, JobPage, JobShown, Retried
+
+_OPTIONS = (
+    "queue",
+    "delay",
+    "run_at",
+    "priority",
+    "unique",
+    "max_attempts",
+    "max_retries",
+    "retry",
+    "delivery",
+    "timeout",
+)
+
+
+async def list_jobs(call: Call) -> Answer:
+    """A page of jobs."""
+    query: JobsQuery = call.query
+    store = await call.desk.store()
+    filters = filters_of(query)
+    page = await inspect.list(store, filters, limit=query.limit, cursor=read_cursor(query.cursor))
+    return await page_answer(call.request, page)
+
+
+async def make_jobs(call: Call) -> Answer:
+    """A job, or a batch of them."""
+    body: NewJobBody | NewJobsBody = call.body
+    is_batch = isinstance(body, NewJobsBody)
+    asked = body.jobs if isinstance(body, NewJobsBody) else [body]
+    bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "") for place, each in enumerate(asked)]
+    new = [call.desk.app.new_job(bound) for bound in bounds]
+    done = await _enqueue(call, new)
+    made = [{"id": found, "is_new": found == planned} for found, planned in zip(done.ids, done.planned, strict=True)]
+    status = 201 if any(each["is_new"] for each in made) else 200
+    headers = dict(REPEATED) if done.is_repeated else {}
+    if is_batch:
+        return Answer(document={"jobs": made}, status=status, headers=headers)
+    headers["Location"] = f"{call.request.scope.get('root_path', '')}{API}/jobs/{made[0]['id']}"
+    return Answer(document=made[0], status=status, headers=headers)
+
+
+async def show_job(call: Call) -> Answer:
+    """One job."""
+    store = await call.desk.store()
+    job = await inspect.get(store, call.path["id"])
+    document = job_document(job)
+    if call.query.why:
+        document["why"] = await inspect.why(store, job)
+    return Answer(document=document)
+
+
+async def show_history(call: Call) -> Answer:
+    """The attempts of one job."""
+    store = await call.desk.store()
+    attempts = await inspect.history(store, call.path["id"], call.query.limit)
+    return Answer(document={"attempts": [attempt_document(attempt) for attempt in attempts]})
+
+
+async def cancel_job(call: Call) -> Answer:
+    """Cancel one job."""
+    store = await call.desk.store()
+    job_id = call.path["id"].lower()
+    return Answer(document={"id": job_id, "answer": await operate.cancel(store, job_id)})
+
+
+async def retry_job(call: Call) -> Answer:
+    """Make one job ready."""
+    store = await call.desk.store()
+    job_id = call.path["id"].lower()
+    await operate.retry(store, job_id)
+    return Answer(document={"id": job_id, "state": "ready"})
+
+
+async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
+    key = read_key(call.request, call.body)
+    store = await call.desk.store()
+    if key is not None:
+        return await enqueue_once(store, new, key, retention=call.desk.app.settings.retention)
+    return EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
+
+
+def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:
+    app = call.desk.app
+    if body.task not in app.tasks and not call.desk.accepts_any_task:
+        near = difflib.get_close_matches(body.task, app.tasks, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else "Start the server with the app that has it."
+        raise invalid(f"The app has no task {body.task!r}. {hint}", pointer=f"{pointer}/task")
+    given = {name: value for name in _OPTIONS if (value := getattr(body, name)) is not None}
+    try:
+        return app.bind_named(body.task, body.args, body.kwargs, **given)
+    except PerdureError as error:
+        failed = from_perdure(error)
+        where = FieldError(detail=failed.detail, pointer=pointer)
+        raise Failed(failed.code, failed.detail, errors=[where], error=failed.error) from None
+
+
+def _form(value: Any) -> type:
+    return NewJobsBody if "jobs" in value else NewJobBody
+
+
+_OPTIONAL = Body(forms=(NoBody,), is_required=False)
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=f"{API}/jobs",
+        name="list_jobs",
+        summary="List jobs, newest first.",
+        scope="read",
+        handler=list_jobs,
+        query=JobsQuery,
+        answers={200: JobPage},
+    ),
+    Operation(
+        method="POST",
+        path=f"{API}/jobs",
+        name="make_jobs",
+        summary="Make a job, or a batch of jobs, all or none.",
+        details="201: at least one job is new. 200: live jobs with the same unique keys stand for all of them.",
+        scope="enqueue",
+        handler=make_jobs,
+        query=NoQuery,
+        body=Body(forms=(NewJobBody, NewJobsBody), choose=_form),
+        answers={200: (Enqueued, EnqueuedMany), 201: (Enqueued, EnqueuedMany)},
+        is_repeatable=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{API}/jobs/{{id}}",
+        name="show_job",
+        summary="Show a job.",
+        scope="read",
+        handler=show_job,
+        query=ShowQuery,
+        answers={200: JobShown},
+    ),
+    Operation(
+        method="DELETE",
+        path=f"{API}/jobs/{{id}}",
+        name="delete_job",
+        summary="Cancel a job; the same as cancel.",
+        scope="write",
+        handler=cancel_job,
+        query=NoQuery,
+        answers={200: Cancelled},
+        problems=(409,),
+    ),
+    Operation(
+        method="GET",
+        path=f"{API}/jobs/{{id}}/history",
+        name="show_history",
+        summary="List the attempts of a job, oldest first, at most so many of the newest.",
+        scope="read",
+        handler=show_history,
+        query=LimitQuery,
+        answers={200: History},
+    ),
+    Operation(
+        method="POST",
+        path=f"{API}/jobs/{{id}}/cancel",
+        name="cancel_job",
+        summary="Cancel a job; a running job's worker is asked to stop it.",
+        scope="write",
+        handler=cancel_job,
+        query=NoQuery,
+        body=_OPTIONAL,
+        answers={200: Cancelled},
+        problems=(409,),
+    ),
+    Operation(
+        method="POST",
+        path=f"{API}/jobs/{{id}}/retry",
+        name="retry_job",
+        summary="Make a waiting, dead or cancelled job ready now.",
+        scope="write",
+        handler=retry_job,
+        query=NoQuery,
+        body=_OPTIONAL,
+        answers={200: Retried},
+        problems=(409,),
+    ),
+)

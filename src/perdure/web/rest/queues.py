@@ -1,0 +1,86 @@
+"""`/api/v1/queues`: queues, their numbers and their switch."""
+
+from __future__ import annotations
+
+from perdure.admin import inspect, operate
+from perdure.admin.document import queue_document
+from perdure.task import checked_queue
+from perdure.web.desk import Answer, Call
+from perdure.web.operation import API, Body, Operation
+from perdure.web.requests import NoBody, NoQuery, PauseBody
+from perdure.web.schemas import QueueDocument, Queues, Switched
+
+
+async def list_queues(call: Call) -> Answer:
+    """Every queue."""
+    store = await call.desk.store()
+    now = await store.now()
+    return Answer(document={"queues": [queue_document(queue, now) for queue in await inspect.queues(store)]})
+
+
+async def show_queue(call: Call) -> Answer:
+    """One queue."""
+    store = await call.desk.store()
+    now = await store.now()
+    return Answer(document=queue_document(await inspect.known_queue(store, call.path["name"]), now))
+
+
+async def pause(call: Call) -> Answer:
+    """Stop fetching from a queue."""
+    queue = checked_queue(call.path["name"])
+    body: PauseBody = call.body or PauseBody()
+    is_changed = await operate.pause(await call.desk.store(), queue, body.reason)
+    return Answer(document={"queue": queue, "is_paused": True, "is_changed": is_changed})
+
+
+async def resume(call: Call) -> Answer:
+    """Fetch from a queue again."""
+    queue = checked_queue(call.path["name"])
+    is_changed = await operate.resume(await call.desk.store(), queue)
+    return Answer(document={"queue": queue, "is_paused": False, "is_changed": is_changed})
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=f"{API}/queues",
+        name="list_queues",
+        summary="List every queue that has a job or a switch.",
+        scope="read",
+        handler=list_queues,
+        query=NoQuery,
+        answers={200: Queues},
+    ),
+    Operation(
+        method="GET",
+        path=f"{API}/queues/{{name}}",
+        name="show_queue",
+        summary="Show a queue.",
+        scope="read",
+        handler=show_queue,
+        query=NoQuery,
+        answers={200: QueueDocument},
+    ),
+    Operation(
+        method="POST",
+        path=f"{API}/queues/{{name}}/pause",
+        name="pause_queue",
+        summary="Stop fetching from a queue; jobs that run go on.",
+        scope="write",
+        handler=pause,
+        query=NoQuery,
+        body=Body(forms=(PauseBody,), is_required=False),
+        answers={200: Switched},
+    ),
+    Operation(
+        method="POST",
+        path=f"{API}/queues/{{name}}/resume",
+        name="resume_queue",
+        summary="Fetch from a paused queue again.",
+        scope="write",
+        handler=resume,
+        query=NoQuery,
+        body=Body(forms=(NoBody,), is_required=False),
+        answers={200: Switched},
+    ),
+)

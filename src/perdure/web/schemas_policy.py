@@ -1,0 +1,115 @@
+"""What the API answers about retry policies, as types."""
+
+from __future__ import annotations
+
+from perdure.web.schemas import Document
+
+
+class PresetDocument(Document):
+    """A policy that has a name."""
+
+    name: str
+    origin: str
+    description: str
+    max_attempts: int
+    text: str
+
+
+class TaskPolicyDocument(Document):
+    """The policy that plain jobs of a task of this app get."""
+
+    task: str
+    queue: str
+    max_attempts: int
+    text: str
+
+
+class Policies(Document):
+    """The presets, and the policies of the app's tasks."""
+
+    presets: list[PresetDocument]
+    tasks: list[TaskPolicyDocument]
+
+
+class SpanDocument(Document):
+    """A duration that jitter leaves open, in seconds."""
+
+    least: float
+    expected: float
+    greatest: float
+
+
+class WaitDocument(SpanDocument):
+    """The wait after the n-th failure."""
+
+    failure: int
+    ceiling: float
+    total: SpanDocument
+
+
+class ForecastDocument(Document):
+    """Every wait of a job that fails every time."""
+
+    max_retries: int
+    within: float | None
+    max_recoveries: int | None
+    waits: list[WaitDocument]
+    total: SpanDocument
+    is_complete: bool
+    """Whether the waits were worked out up to the limit."""
+
+
+class PolicyDocument(ForecastDocument):
+    """A policy and its waits."""
+
+    text: str
+    max_attempts: int
+
+
+class ValueDocument(Document):
+    """One value of a policy and who said it."""
+
+    name: str
+    value: str
+    origin: str
+
+
+class ExplanationDocument(ForecastDocument):
+    """The policy that holds for a task or a job."""
+
+    subject: str
+    values: list[ValueDocument]
+    limit: int
+    retry: str
+
+
+class RunDocument(Document):
+    """How the simulated jobs ended, and what the other side saw."""
+
+    succeeded: int
+    dead: int
+    attempts: int
+    peak_per_second: int
+    last_ended: float
+
+
+class BucketDocument(Document):
+    """The attempts in one span of time."""
+
+    at: int
+    with_jitter: int
+    without_jitter: int
+
+
+class SimulationDocument(Document):
+    """Many jobs that fail together until the other side is back, with the policy's jitter and without."""
+
+    text: str
+    jobs: int
+    fail_for: float
+    seed: int
+    with_jitter: RunDocument
+    without_jitter: RunDocument
+    span: float
+    """The width of the spans in `attempts`, in seconds."""
+    attempts: list[BucketDocument]

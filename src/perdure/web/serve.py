@@ -1,0 +1,176 @@
+"""Runs the API as a process, alone or with a worker beside it on the same event loop, until it is signalled.
+
+The first SIGTERM or SIGINT stops listening, ends the event streams, lets requests and running attempts finish within
+the grace time; the second stops at once. The engine need not be there at the start: requests say so until it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from perdure.app import App
+from perdure.errors import BadOption, EngineError, Refused
+from perdure.runtime.process import loop_factory
+from perdure.runtime.worker import Worker
+from perdure.web import auth
+from perdure.web.app import Api, create_app
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 7373
+_LARGEST_HEAD = 32 * 1024
+_log = logging.getLogger("perdure.web")
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the API can be reached."""
+
+    url: str
+    has_tokens: bool
+
+
+def serve(
+    app: App,
+    *,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    tokens: Sequence[str] = (),
+    accepts_any_task: bool | None = None,
+    make_worker: Callable[[], Worker] | None = None,
+    announce: Callable[[Listening], None] = lambda listening: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread."""
+    api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
+    auth.require_binding(api.desk.access, host)
+    with _bind(host, port) as listener:
+        listening = Listening(url=_url(host, listener), has_tokens=bool(api.desk.access.tokens))
+        running = _Running(api, listener, lambda: announce(listening), grace=app.settings.grace.total_seconds())
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(running.run(make_worker))
+        finally:
+            app.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves the signals to whoever runs it, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+class _Running:
+    """The parts of one process, and how they stop together."""
+
+    def __init__(self, api: Api, listener: socket.socket, announce: Callable[[], None], *, grace: float) -> None:
+        self._api = api
+        self._listener = listener
+        self._worker: Worker | None = None
+        config = uvicorn.Config(
+            api,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            # Who asks is decided by the address that asks; a proxy's word for another one is not taken.
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=_LARGEST_HEAD,
+            timeout_graceful_shutdown=max(1, round(grace)),
+        )
+        self._server = _Server(config, announce)
+
+    async def run(self, make_worker: Callable[[], Worker] | None) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            await self._run_parts(make_worker)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    async def _run_parts(self, make_worker: Callable[[], Worker] | None) -> None:
+        parts: list[asyncio.Task[Any]] = [asyncio.create_task(self._server.serve([self._listener]))]
+        parts.append(asyncio.create_task(self._open()))
+        if make_worker is not None:
+            parts.append(asyncio.create_task(self._work(make_worker)))
+        try:
+            # The store is opened once; whatever else ends, ends the rest.
+            pending = set(parts)
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for part in done:
+                    part.result()
+                if parts[0] in done or (make_worker is not None and parts[-1] in done):
+                    self._stop_gently()
+        except BaseException:
+            self._stop_gently()
+            await asyncio.wait(parts)
+            raise
+
+    async def _open(self) -> None:
+        try:
+            await self._api.desk.open()
+        except EngineError as error:
+            _log.warning("the store cannot be opened yet: %s", error)
+
+    async def _work(self, make_worker: Callable[[], Worker]) -> None:
+        # In a thread first: the worker needs the store, and opening it may take its time.
+        await self._api.desk.open()
+        self._worker = make_worker()
+        if self._server.should_exit:
+            return
+        await self._worker.run()
+
+    def _stop(self) -> None:
+        if self._server.should_exit:
+            self._server.force_exit = True
+            if self._worker is not None:
+                self._worker.stop()
+        self._stop_gently()
+
+    def _stop_gently(self) -> None:
+        if not self._server.should_exit:
+            self._server.should_exit = True
+            self._api.desk.drain()
+            if self._worker is not None:
+                self._worker.stop()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+    except (socket.gaierror, UnicodeError, OverflowError) as error:
+        raise BadOption(f"The host {host!r} is none that this machine knows.", "Give one of its addresses.") from error
+    try:
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise Refused(
+            f"The API cannot listen on {host}, port {port}: {error.strerror}.",
+            "Give another --port, or stop what listens there.",
+        ) from None
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    port = listener.getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
