@@ -24,6 +24,7 @@ from perdure.model.explain import Explanation
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
+from perdure.model.option import checked_queue, checked_timeout
 from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.state import Delivery
@@ -32,15 +33,7 @@ from perdure.registry import Registry
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
 from perdure.store import Store
-from perdure.task import (
-    Bound,
-    RetryLike,
-    Task,
-    bind_named,
-    checked_queue,
-    checked_timeout,
-    make_options,
-)
+from perdure.task import Bound, RetryLike, Task, bind_named, make_options
 
 if TYPE_CHECKING:
     from perdure.testing import Harness

@@ -11,9 +11,10 @@ from perdure.errors import BadOption, UnknownTask
 from perdure.model.explain import Explanation, explain
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId
+from perdure.model.option import checked_queue
 from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, resolve
 from perdure.runtime.handler import Handler
-from perdure.task import Task, checked_queue
+from perdure.task import Task
 
 
 class Registry:

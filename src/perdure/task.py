@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -14,8 +13,9 @@ import msgspec
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
 from perdure.model.codec import encode_args
-from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId
+from perdure.model.job import JobId
 from perdure.model.limit import Limit, read_limit
+from perdure.model.option import checked_delivery, checked_name, checked_priority, checked_queue, checked_timeout
 from perdure.model.resolve import TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.state import DELIVERIES, Delivery
@@ -25,8 +25,6 @@ R_co = TypeVar("R_co", covariant=True)
 
 RetryLike = Retry | str
 
-_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
-_QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _LONGEST_KEY = 200
 
 
@@ -232,54 +230,6 @@ def make_options(
         timeout=checked_timeout(timeout),
         connection=connection,
     )
-
-
-def checked_name(name: object) -> str:
-    """The name of a task, if it can be one."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadOption(
-            f"The task name {str(name)[:80]!r} cannot be used.",
-            "Names have 1 to 200 letters, digits, or any of _ . : < > -",
-        )
-    return name
-
-
-def checked_queue(queue: object) -> str:
-    """The name of a queue, if it can be one."""
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
-        raise BadOption(
-            f"The queue name {str(queue)[:80]!r} cannot be used.",
-            "Names have 1 to 128 letters, digits, or any of _ . -",
-        )
-    return queue
-
-
-def checked_priority(priority: object) -> int:
-    """A priority, if it is one."""
-    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > HIGHEST_PRIORITY:
-        raise BadOption(
-            f"priority is {priority!r}; it must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}.",
-            "Higher runs first, 0 is usual.",
-        )
-    return priority
-
-
-def checked_delivery(delivery: object) -> Delivery:
-    """A delivery, if it is one."""
-    for known in DELIVERIES:
-        if delivery == known:
-            return known
-    raise BadOption(f"delivery is {str(delivery)[:40]!r}; it must be one of {', '.join(DELIVERIES)}.")
-
-
-def checked_timeout(timeout: Duration | None) -> timedelta | None:
-    """A timeout, if one is given; never nothing at all."""
-    if timeout is None:
-        return None
-    found = parse_duration(timeout, what="timeout")
-    if found <= timedelta(0):
-        raise BadOption("timeout is 0, so that no attempt could ever succeed.", "Leave it out for no timeout.")
-    return found
 
 
 def _checked_moment(moment: object) -> datetime:

@@ -7,11 +7,12 @@ from typing import Protocol
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import JobStore
 from perdure.store.reads import QueueStore, ReadStore
+from perdure.store.schedules import ScheduleStore
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import WorkerStore
 
 
-class Store(JobStore, WorkerStore, ReadStore, QueueStore, Protocol):
+class Store(JobStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, Protocol):
     """An open engine: every verb of the seam."""
 
     @property
@@ -25,4 +26,4 @@ class Store(JobStore, WorkerStore, ReadStore, QueueStore, Protocol):
         ...
 
 
-__all__ = ["Capabilities", "JobStore", "QueueStore", "ReadStore", "Store", "Wakeups", "WorkerStore"]
+__all__ = ["Capabilities", "JobStore", "QueueStore", "ReadStore", "ScheduleStore", "Store", "Wakeups", "WorkerStore"]

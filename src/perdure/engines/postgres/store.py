@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from perdure.clock import Clock
 from perdure.engines.door import Door
-from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, reads, replay, workers
+from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, reads, replay, schedules, workers
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
@@ -23,11 +23,13 @@ from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
+from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
+from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, WorkerInfo
 
@@ -180,6 +182,27 @@ class PostgresStore:
 
     def resume(self, queue: str) -> Reply[bool]:
         return self._ask(reads.resume(queue), wakes=_always)
+
+    def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
+        return self._ask(schedules.put_schedule(schedule, replaces), wakes=bool)
+
+    def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
+        return self._ask(schedules.get_schedules(names))
+
+    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
+        return self._ask(schedules.schedules(limit, after))
+
+    def remove_schedule(self, name: str) -> Reply[bool]:
+        return self._ask(schedules.remove_schedule(name))
+
+    def name_schedules(self, names: Sequence[str]) -> Reply[None]:
+        return self._ask(schedules.name_schedules(names))
+
+    def due(self, limit: int) -> Reply[Due]:
+        return self._ask(schedules.due(limit))
+
+    def fire(self, firings: Sequence[Firing]) -> Reply[builtins.list[bool]]:
+        return self._ask(schedules.fire(firings), wakes=any)
 
     def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
         if wakes is None:
