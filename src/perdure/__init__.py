@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.errors import (
     BadArguments,
+    BadCron,
     BadDuration,
     BadOption,
     BadPayload,
@@ -49,6 +50,7 @@ __all__ = [
     "AsyncClient",
     "Attempt",
     "BadArguments",
+    "BadCron",
     "BadDuration",
     "BadOption",
     "BadPayload",

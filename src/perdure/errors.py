@@ -7,6 +7,7 @@ PerdureError
 │   ├── BadPayload             arguments or a result that cannot be stored
 │   │   └── BadArguments       arguments that the task's function does not take
 │   ├── BadOption              an option with a value that it cannot have
+│   │   └── BadCron            a cron expression or an interval that cannot be read
 │   ├── BadSetting             a setting with a value that it cannot have
 │   └── UnknownTask            no task of that name is registered in the app
 ├── NotFound                   the named thing does not exist
@@ -65,6 +66,10 @@ class BadArguments(BadPayload, TypeError):
 
 class BadOption(UsageError):
     """An option with a value that it cannot have."""
+
+
+class BadCron(BadOption):
+    """A cron expression or an interval that cannot be read; the message points at the field."""
 
 
 class BadSetting(UsageError):
