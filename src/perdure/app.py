@@ -16,24 +16,25 @@ from perdure.client_sync import Client
 from perdure.clock import Clock, SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
-from perdure.errors import BadOption
 from perdure.identity import Ids
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
 from perdure.model.fairness import Fairness
-from perdure.model.job import Job, JobId, NewJob
+from perdure.model.job import Job, JobId
 from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_queue, checked_timeout
 from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
+from perdure.model.schedule import Missed, Overlap
 from perdure.model.state import Delivery
 from perdure.observe.log import LogObserver
 from perdure.registry import Registry
+from perdure.runtime.scheduler import LoneScheduler, Scheduler
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
 from perdure.store import Store
-from perdure.task import Bound, RetryLike, Task, bind_named, make_options
+from perdure.task import Bound, RetryLike, Task, bind_named, connection_of, make_options, schedule_of
 
 if TYPE_CHECKING:
     from perdure.testing import Harness
@@ -168,6 +169,25 @@ class App:
         policy = QueuePolicy(retry=None if retry is None else Retry.coerce(retry), fairness=fairness)
         self.registry.describe_queue(name, policy)
 
+    def schedule(
+        self,
+        name: str,
+        job: Bound,
+        *,
+        cron: str,
+        tz: str = "UTC",
+        overlap: Overlap = "skip",
+        missed: Missed = "latest",
+        recurring: bool = True,
+    ) -> None:
+        """Have a job made at each tick of a rule: `app.schedule("nightly", render.bind("today"), cron="0 0 3 * * *")`.
+
+        Workers register it when they start; until then nothing is stored.
+        """
+        self.registry.add_schedule(
+            schedule_of(name, job, cron=cron, tz=tz, overlap=overlap, missed=missed, recurring=recurring)
+        )
+
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         """Every registered task by name."""
@@ -204,8 +224,8 @@ class App:
         """Make many jobs durable in one batch, all or none; gives their ids in order."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
-        new = [self._new_job(bound) for bound in jobs]
+        connection = connection_of(jobs)
+        new = [bound.new_job(self.surroundings.ids.job()) for bound in jobs]
         if connection is not None:
             return self.store.enqueue_within(connection, new)
         return self.store.enqueue(new).wait()
@@ -214,8 +234,8 @@ class App:
         """The same, awaited."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
-        new = [self._new_job(bound) for bound in jobs]
+        connection = connection_of(jobs)
+        new = [bound.new_job(self.surroundings.ids.job()) for bound in jobs]
         if connection is not None:
             return await self.store.enqueue_within_async(connection, new)
         return await self.store.enqueue(new)
@@ -273,6 +293,7 @@ class App:
             max_prefetch=settings.max_prefetch,
             retention=settings.retention,
             version=_version(),
+            schedules=tuple(self.registry.schedules.values()),
         )
         here = self.surroundings
         return Worker(
@@ -285,6 +306,19 @@ class App:
             new_id=here.ids.worker,
         )
 
+    def make_scheduler(self) -> LoneScheduler:
+        """What fires schedules, by itself and not running yet; workers have one of their own."""
+        here, store = self.surroundings, self.store
+        scheduler = Scheduler(
+            store=store,
+            clock=here.clock,
+            random=here.random,
+            observer=self.observer,
+            poll=self.settings.poll.total_seconds(),
+            definitions=tuple(self.registry.schedules.values()),
+        )
+        return LoneScheduler(scheduler, store=store, clock=here.clock, random=here.random, observer=self.observer)
+
     def schema_sql(self) -> str:
         """The statements that make the store's schema, for whoever does not let programs change tables."""
         return schema_sql(self.settings.url)
@@ -294,31 +328,6 @@ class App:
         from perdure.testing import Harness  # the harness needs the app, and only tests need it
 
         return Harness(self, seed=seed)
-
-    def _new_job(self, bound: Bound) -> NewJob:
-        options = bound.options
-        return NewJob(
-            id=self.surroundings.ids.job(),
-            task=bound.task,
-            queue=bound.queue,
-            args=bound.args,
-            delay=options.delay,
-            run_at=options.run_at,
-            priority=bound.priority,
-            unique=options.unique,
-            max_attempts=options.max_attempts,
-            retry=None if options.retry is None else options.retry.text,
-            delivery=bound.delivery,
-            timeout=options.timeout,
-        )
-
-
-def _connection_of(jobs: Sequence[Bound]) -> object | None:
-    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
-    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
-    if len(connections) > 1:
-        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
-    return next(iter(connections.values()))
 
 
 def _version() -> str:

@@ -13,11 +13,13 @@ import msgspec
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
 from perdure.model.codec import encode_args
-from perdure.model.job import JobId
+from perdure.model.job import JobId, NewJob
 from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_delivery, checked_name, checked_priority, checked_queue, checked_timeout
 from perdure.model.resolve import TaskPolicy
 from perdure.model.retry import Retry
+from perdure.model.schedule import Definition, Missed, Overlap
+from perdure.model.schedule_option import make_definition
 from perdure.model.state import DELIVERIES, Delivery
 
 P = ParamSpec("P")
@@ -52,6 +54,24 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     priority: int
     delivery: Delivery
+
+    def new_job(self, job_id: JobId) -> NewJob:
+        """The job with this id."""
+        options = self.options
+        return NewJob(
+            id=job_id,
+            task=self.task,
+            queue=self.queue,
+            args=self.args,
+            delay=options.delay,
+            run_at=options.run_at,
+            priority=self.priority,
+            unique=options.unique,
+            max_attempts=options.max_attempts,
+            retry=None if options.retry is None else options.retry.text,
+            delivery=self.delivery,
+            timeout=options.timeout,
+        )
 
 
 class Producer(Protocol):
@@ -195,6 +215,45 @@ def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bou
         queue=options.queue if options.queue is not None else queue,
         priority=options.priority if options.priority is not None else priority,
         delivery=options.delivery if options.delivery is not None else delivery,
+    )
+
+
+def connection_of(jobs: Sequence[Bound]) -> object | None:
+    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
+    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
+    if len(connections) > 1:
+        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
+    return next(iter(connections.values()))
+
+
+def schedule_of(
+    name: str, job: Bound, *, cron: str, tz: str, overlap: Overlap, missed: Missed, recurring: bool
+) -> Definition:
+    """The schedule that makes such jobs."""
+    if not isinstance(job, Bound):
+        raise BadOption(
+            f"The schedule {str(name)[:80]!r} was given a {type(job).__name__} as its job.",
+            'Give a task with its arguments: app.schedule("nightly", render.bind("today"), cron="0 0 3 * * *").',
+        )
+    options = job.options
+    for option in ("delay", "run_at", "unique", "connection"):
+        if getattr(options, option) is not None:
+            raise BadOption(f"The job of a schedule cannot have the option {option}.", "Leave it out.")
+    return make_definition(
+        name=name,
+        task=job.task,
+        args=job.args,
+        cron=cron,
+        tz=tz,
+        queue=job.queue,
+        priority=job.priority,
+        max_attempts=options.max_attempts,
+        retry=options.retry,
+        delivery=job.delivery,
+        timeout=options.timeout,
+        is_recurring=recurring,
+        overlap=overlap,
+        missed=missed,
     )
 
 

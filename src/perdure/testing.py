@@ -21,11 +21,13 @@ from perdure.engines.opener import open_store
 from perdure.errors import JobNotFound, UsageError
 from perdure.identity import Ids
 from perdure.model.job import Attempt, Job, JobId
+from perdure.model.schedule import Definition
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
 from perdure.runtime.held import Holding
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.reaper import Reaper
+from perdure.runtime.scheduler import Scheduler
 from perdure.store import Store
 from perdure.store.reads import JobFilter
 
@@ -47,6 +49,8 @@ class Harness:
         self._runner: asyncio.Runner | None = None
         self._claims: dict[tuple[str, ...], Claims] = {}
         self._lease_until: datetime | None = None
+        self._scheduler: Scheduler | None = None
+        self._definitions: tuple[Definition, ...] = ()
 
     def __enter__(self) -> Harness:
         if self._before is not None:
@@ -162,10 +166,13 @@ class Harness:
         return count + await self._drain()
 
     async def _next_moment(self) -> datetime | None:
-        """When something happens next: a waiting job is due, or the lease of a worker that vanished runs out."""
+        """When something happens next: a job or a schedule is due, or the lease of a worker that vanished runs out."""
         promoted = await self.store.promote(0)
+        due = await self.store.due(0)
         leases = [worker.lease_until for worker in await self.store.workers() if worker.id != self._worker_id]
-        return min((moment for moment in [promoted.next_run_at, *leases] if moment is not None), default=None)
+        return min(
+            (moment for moment in [promoted.next_run_at, due.next_at, *leases] if moment is not None), default=None
+        )
 
     async def _drain(self) -> int:
         store, app = self.store, self._app
@@ -176,13 +183,32 @@ class Harness:
         await reaper.step()
         count = 0
         while True:
+            fired = await self._fire()
             await promoter.step()
             # Asked anew in each round: a handler may have enqueued to a queue that nobody had heard of.
             queues = tuple(queue.name for queue in await store.queues())
             done = await self._run_ready(queues) if queues else 0
-            if done == 0:
+            if done == 0 and fired == 0:
                 return count
             count += done
+
+    async def _fire(self) -> int:
+        """Fire what is due; how many jobs that made."""
+        definitions = tuple(self._app.registry.schedules.values())
+        if self._scheduler is None or definitions != self._definitions:
+            self._definitions = definitions
+            self._scheduler = Scheduler(
+                store=self.store,
+                clock=self.clock,
+                random=self._random,
+                observer=self._app.observer,
+                poll=1.0,
+                definitions=definitions,
+            )
+        before = self._scheduler.fired
+        while await self._scheduler.step() == 0.0:
+            pass
+        return self._scheduler.fired - before
 
     async def _run_ready(self, queues: tuple[str, ...]) -> int:
         """Run what is ready in these queues until nothing is."""

@@ -113,9 +113,7 @@ def _chosen(schedule: Schedule, due: list[datetime], now: datetime) -> list[date
     return due if schedule.definition.is_recurring else due[:1]
 
 
-def _let_through(
-    schedule: Schedule, chosen: list[datetime]
-) -> tuple[tuple[datetime, ...], tuple[datetime, ...], bool]:
+def _let_through(schedule: Schedule, chosen: list[datetime]) -> tuple[tuple[datetime, ...], tuple[datetime, ...], bool]:
     """Which of the chosen ticks fire now and which wait, as `overlap` says; and whether that needs an idle schedule."""
     match schedule.definition.overlap:
         case "allow":

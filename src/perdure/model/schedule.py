@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from perdure.clock import to_microseconds
 from perdure.errors import BadOption
 from perdure.model.job import JobId, NewJob, format_id, make_id
 from perdure.model.rule import Rule, parse_rule
@@ -35,9 +33,6 @@ MOST = 100
 ORPHANED_AFTER = timedelta(minutes=5)
 """When no worker has named a schedule from code for so long, it is orphaned."""
 ORPHANED = "No living worker's code names it any more."
-
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}", re.ASCII)
-T = TypeVar("T", bound=str)
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,11 +69,11 @@ class Ticks(msgspec.Struct, frozen=True, kw_only=True):
 
     def after(self, moment: datetime) -> datetime | None:
         """The first tick after a moment."""
-        return _in_utc(self.rule.next(moment, self.zone, self.anchor))
+        return self.rule.next(moment, zone=self.zone, anchor=self.anchor)
 
     def until(self, moment: datetime) -> datetime | None:
         """The last tick at or before a moment."""
-        return _in_utc(self.rule.previous(moment + timedelta(microseconds=1), self.zone, self.anchor))
+        return self.rule.previous(moment + timedelta(microseconds=1), zone=self.zone, anchor=self.anchor)
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -136,7 +131,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def _job(self, moment: datetime, salt: str, *, tick_at: datetime | None) -> NewJob:
         known = self.definition
-        digest = hashlib.sha256(f"{self.name}\0{salt}\0{to_microseconds(moment)}".encode()).digest()
+        digest = hashlib.sha256(f"{self.name}\0{salt}\0{moment.astimezone(UTC).isoformat()}".encode()).digest()
         return NewJob(
             id=format_id(make_id(moment, int.from_bytes(digest[:8], "big"), 0)),
             task=known.task,
@@ -156,7 +151,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def new_schedule(definition: Definition, origin: Origin, now: datetime) -> Schedule:
     """A schedule that begins now; raises BadCron or BadOption when its rule has no meaning here."""
     begun = Schedule(
-        definition=definition, origin=origin, revision="", created_at=now, since=now, next_at=definition.ticks(now).after(now)
+        definition=definition,
+        origin=origin,
+        revision="",
+        created_at=now,
+        since=now,
+        next_at=definition.ticks(now).after(now),
     )
     return msgspec.structs.replace(begun, revision=next_revision(begun))
 
@@ -212,37 +212,6 @@ def read_zone(name: str) -> tzinfo:
         ) from None
 
 
-def checked_schedule_name(name: object) -> str:
-    """The name of a schedule, if it can be one."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadOption(
-            f"The schedule name {str(name)[:80]!r} cannot be used.",
-            "Names have 1 to 200 letters, digits, or any of _ . : -",
-        )
-    return name
-
-
-def checked_overlap(value: object) -> Overlap:
-    """An overlap, if it is one."""
-    return _one_of("overlap", value, OVERLAPS)
-
-
-def checked_missed(value: object) -> Missed:
-    """What to do about missed ticks, if it is that."""
-    return _one_of("missed", value, MISSED)
-
-
-def _one_of(what: str, value: object, known: tuple[T, ...]) -> T:
-    for one in known:
-        if value == one:
-            return one
-    raise BadOption(f"{what} is {str(value)[:40]!r}; it must be one of {', '.join(known)}.")
-
-
 @functools.lru_cache(maxsize=1000)
 def _rule(text: str) -> Rule:
     return parse_rule(text)
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.astimezone(UTC)

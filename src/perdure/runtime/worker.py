@@ -20,6 +20,7 @@ from perdure.model.decide import decide
 from perdure.model.event import Observer, WorkerStopped
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
+from perdure.model.schedule import Definition
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.executor import Executor
@@ -31,6 +32,7 @@ from perdure.runtime.membership import Membership, on_loop
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
+from perdure.runtime.scheduler import Scheduler
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 
@@ -51,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_prefetch: int
     retention: timedelta
     version: str
+    schedules: tuple[Definition, ...] = ()
+    """Those of the app's code."""
 
 
 class Worker:
@@ -81,6 +85,7 @@ class Worker:
         self._stopping_now = asyncio.Event()
         self._released = 0
         self._hinted: list[Loop] = []
+        self._scheduling: Loop | None = None
         self._is_waking = False
         self._membership = Membership(
             store=store,
@@ -148,7 +153,7 @@ class Worker:
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """Promoter, canceller, reaper and pruner, each in its own rhythm, and the watch over the lease."""
+        """Promoter, canceller, scheduler, reaper and pruner, each in its own rhythm, and the watch over the lease."""
         store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
         reaper = Reaper(
             store=store,
@@ -161,7 +166,20 @@ class Worker:
         promoter = Promoter(store=store, clock=clock, poll=poll)
         canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
         pruner = Pruner(store=store, retention=self._plan.retention)
-        self._hinted = [self._loop("promoter", promoter.step), self._loop("canceller", canceller.step)]
+        scheduler = Scheduler(
+            store=store,
+            clock=clock,
+            random=self._random,
+            observer=self._observer,
+            poll=poll,
+            definitions=self._plan.schedules,
+        )
+        self._scheduling = self._loop("scheduler", scheduler.step)
+        self._hinted = [
+            self._loop("promoter", promoter.step),
+            self._loop("canceller", canceller.step),
+            self._scheduling,
+        ]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
@@ -207,6 +225,8 @@ class Worker:
         self._fetcher.freed()
         if any(self._registry.fairness(one.job.queue).max_retries_running for one in batch if one.job.lane == "retry"):
             self._fetcher.wake()  # a place under the cap on running retries is free again
+        if self._scheduling is not None and any(one.job.schedule for one in batch):
+            self._scheduling.wake()  # a tick that waited for this job may fire now
 
     def _hint(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass a wake-up on, from whatever thread it comes; one pending hint is enough."""

@@ -1,7 +1,7 @@
 """The verbs of schedules: kept by name, changed by who has seen them last, fired by any number of schedulers at once.
 
-Whoever changes a schedule names the revision that the change is based on; if another was faster, nothing happens and the
-reply says so. A revision follows from what it changes, so a change that is asked for twice after a lost reply is made once
+Whoever changes a schedule names the revision that the change is based on; if another was faster, nothing happens and
+the reply says so. A revision belongs to one change, so a change that is asked for twice after a lost reply is made once
 and answered alike.
 """
 
@@ -45,7 +45,7 @@ class ScheduleStore(Protocol):
     """The verbs of schedules."""
 
     def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
-        """Keep a schedule under its name: a new one (`replaces` None), or in place of a revision; whether it was kept."""
+        """Keep a schedule under its name, a new one (`replaces` None) or in place of a revision; whether it is."""
         ...
 
     def get_schedules(self, names: Sequence[str]) -> Reply[list[Schedule | None]]:

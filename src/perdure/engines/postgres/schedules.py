@@ -30,7 +30,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def put_schedule(schedule: Schedule, replaces: str | None) -> Verb[bool]:
-    values = {
+    values: dict[str, object] = {
         "name": from_text(schedule.name),
         "revision": schedule.revision,
         "replaces": replaces,

@@ -20,7 +20,9 @@ _decode = msgspec.json.Decoder(Schedule).decode
 
 
 def put_schedule(schedule: Schedule, replaces: str | None) -> Verb[bool]:
-    kept = yield Call("put_schedule", (schedule.name.encode(), optional(replaces), *_arguments(schedule)), is_write=True)
+    kept = yield Call(
+        "put_schedule", (schedule.name.encode(), optional(replaces), *_arguments(schedule)), is_write=True
+    )
     return bool(kept)
 
 

@@ -216,9 +216,7 @@ class SqliteStore:
         return self._write(functools.partial(reads.resume, queue=queue), wakes=_always)
 
     def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
-        return self._write(
-            functools.partial(schedules.put_schedule, schedule=schedule, replaces=replaces), wakes=bool
-        )
+        return self._write(functools.partial(schedules.put_schedule, schedule=schedule, replaces=replaces), wakes=bool)
 
     def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
         return self._read(functools.partial(schedules.get_schedules, names=names))

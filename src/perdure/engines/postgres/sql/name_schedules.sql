@@ -1,4 +1,4 @@
--- name_schedules: notes that a living worker names some schedules in its code.
+-- name schedules: notes that a living worker names some schedules in its code.
 -- Parameters: names, now.
 -- Rows: none.
 -- Concurrency: changes no revision; a schedule that is being changed is left to the next time, so that nobody waits.

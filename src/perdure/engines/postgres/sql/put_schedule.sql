@@ -1,4 +1,4 @@
--- put_schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
+-- put schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
 -- Parameters: name, revision, replaces (null: a new one), next_at, is_queued, document.
 -- Rows: one (name) if it was kept, else none.
 -- Concurrency: of two changes of one revision the first is kept, the other waits for it and finds another revision. A change

@@ -1,4 +1,4 @@
--- remove_schedule: forgets a schedule; its jobs stay.
+-- remove schedule: forgets a schedule; its jobs stay.
 -- Parameters: name.
 -- Rows: one (name) if it was there, else none.
 -- Concurrency: a step that is based on it finds nothing to change afterwards.

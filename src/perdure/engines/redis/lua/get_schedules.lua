@@ -1,4 +1,4 @@
--- get_schedules: the schedules with some names.
+-- get schedules: the schedules with some names.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender; then names.
 -- Returns: for each its document, when it was last named, and whether a job of it is unfinished; nil documents for none.

@@ -1,4 +1,4 @@
--- name_schedules: notes that a living worker names some schedules in its code.
+-- name schedules: notes that a living worker names some schedules in its code.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender; then names.
 -- Returns: 0.

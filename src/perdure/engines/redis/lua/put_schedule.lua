@@ -1,4 +1,4 @@
--- put_schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
+-- put schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, name, replaces ('' for a new one, else '=' and it), revision, next_at ('' for none), is_queued ('1' or
 --     ''), document.

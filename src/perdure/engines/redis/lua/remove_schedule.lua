@@ -1,4 +1,4 @@
--- remove_schedule: forgets a schedule; its jobs stay.
+-- remove schedule: forgets a schedule; its jobs stay.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, name.
 -- Returns: 1 when it was there, else 0.

@@ -1,4 +1,4 @@
--- get_schedules: the schedules with some names.
+-- get schedules: the schedules with some names.
 -- Parameters: names (a JSON array).
 -- Rows: the schedules, in no order.
 -- Concurrency: reads only.

@@ -1,4 +1,4 @@
--- name_schedules: notes that a living worker names some schedules in its code.
+-- name schedules: notes that a living worker names some schedules in its code.
 -- Parameters: names (a JSON array), now.
 -- Rows: none.
 -- Concurrency: changes no revision, so that it is in nobody's way.

@@ -1,4 +1,4 @@
--- put_schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
+-- put schedule: keeps a schedule under its name, a new one or in place of the revision that it replaces.
 -- Parameters: name, revision, replaces (null: a new one), next_at, is_queued, document.
 -- Rows: none; the count of changed rows says whether it was kept.
 -- Concurrency: of two changes of one revision the first is kept. A change that was made already is made again, to no effect;
