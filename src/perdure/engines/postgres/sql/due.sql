@@ -2,7 +2,8 @@
 -- Parameters: now, limit.
 -- Rows: the schedules, each with the store's time and when the first of all is due; one of nulls when there are none.
 -- Concurrency: reads only; what follows is fenced by the revision.
--- Indexes: schedules_next, schedules_queued, jobs_unfinished.
+-- Indexes: schedules_next, schedules_queued, jobs_unfinished. A NOT EXISTS could make the planner read all unfinished jobs,
+--     whoever made them.
 WITH look AS MATERIALIZED (
     SELECT
         /*+ now */ AS now,
@@ -38,13 +39,14 @@ found AS MATERIALIZED (
         WHERE
             schedules.is_queued
             AND (schedules.next_at IS NULL OR schedules.next_at > (SELECT look.now FROM look))
-            AND NOT EXISTS (
-                SELECT 1
+            AND (
+                SELECT jobs.id
                 FROM perdure.jobs
                 WHERE
                     jobs.schedule = schedules.name
                     AND jobs.ended_at IS NULL
-            )
+                LIMIT 1
+            ) IS NULL
         ORDER BY schedules.name
         LIMIT :limit::bigint
     )

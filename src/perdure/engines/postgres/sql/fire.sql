@@ -31,13 +31,14 @@ taken AS MATERIALIZED (
         schedules.revision = asked.replaces
         AND (
             NOT asked.needs_idle
-            OR NOT EXISTS (
-                SELECT 1
+            OR (
+                SELECT jobs.id
                 FROM perdure.jobs
                 WHERE
                     jobs.schedule = asked.name
                     AND jobs.ended_at IS NULL
-            )
+                LIMIT 1
+            ) IS NULL
         )
     ORDER BY schedules.name
     FOR UPDATE OF schedules SKIP LOCKED
