@@ -26,6 +26,7 @@ from perdure.errors import (
     PerdureError,
     Refused,
     RetryAfter,
+    ScheduleNotFound,
     SchemaTooNew,
     SchemaTooOld,
     Snooze,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.client_sync import Client
     from perdure.model.job import Attempt, Job
     from perdure.model.retry import Retry
+    from perdure.model.schedule import Schedule
     from perdure.runtime.context import CurrentJob, current_job
     from perdure.settings import Settings
     from perdure.task import Bound, Task
@@ -73,6 +75,8 @@ __all__ = [
     "Refused",
     "Retry",
     "RetryAfter",
+    "Schedule",
+    "ScheduleNotFound",
     "SchemaTooNew",
     "SchemaTooOld",
     "Settings",
@@ -94,6 +98,7 @@ _PLACES = {
     "CurrentJob": "perdure.runtime.context",
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
+    "Schedule": "perdure.model.schedule",
     "Settings": "perdure.settings",
     "Task": "perdure.task",
     "current_job": "perdure.runtime.context",

@@ -11,7 +11,8 @@ PerdureError
 │   ├── BadSetting             a setting with a value that it cannot have
 │   └── UnknownTask            no task of that name is registered in the app
 ├── NotFound                   the named thing does not exist
-│   └── JobNotFound
+│   ├── JobNotFound
+│   └── ScheduleNotFound
 ├── Refused                    the state of things forbids it
 │   ├── WrongState             the job is in a state that the verb does not accept
 │   ├── Unsupported            this engine cannot do that, and says why
@@ -86,6 +87,10 @@ class NotFound(PerdureError, LookupError):
 
 class JobNotFound(NotFound):
     """No job has this id; finished jobs are pruned after the retention time."""
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule has this name; one that fires once is gone when it has."""
 
 
 class Refused(PerdureError):

@@ -41,7 +41,8 @@ def _read_at(_: click.Context, __: click.Parameter, value: str | None) -> dateti
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _read_limit(_: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+def read_limit(_: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """The callback of a limit option: a whole number, or `unlimited`."""
     if value is None or value == "unlimited":
         return value
     try:
@@ -62,8 +63,8 @@ def _read_limit(_: click.Context, param: click.Parameter, value: str | None) -> 
 )
 @click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="-100 to 100, higher first.")
 @click.option("--unique", metavar="KEY", help="No second live job of this task with the same key.")
-@click.option("--max-attempts", callback=_read_limit, metavar="N", help="The most failures it may have, or unlimited.")
-@click.option("--max-retries", callback=_read_limit, metavar="N", help="The same limit, counted as retries.")
+@click.option("--max-attempts", callback=read_limit, metavar="N", help="The most failures it may have, or unlimited.")
+@click.option("--max-retries", callback=read_limit, metavar="N", help="The same limit, counted as retries.")
 @click.option("--retry", metavar="POLICY", help="A preset's name or a policy's text.")
 @click.option("--delivery", type=click.Choice(["at_least_once", "at_most_once"]), help="May it start twice?")
 @click.option("--timeout", callback=read_duration, metavar="DURATION", help="How long one attempt may run.")
@@ -73,7 +74,7 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
 
     A value is taken as JSON where it is JSON, else as text: count=3, name=Ada, tags='["a","b"]'.
     """
-    positional, named = _read_arguments(arguments, args_json)
+    positional, named = read_arguments(arguments, args_json)
     given = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
     with session.app(may_create=True) as app:
         if session.has_app and task not in app.tasks:
@@ -89,7 +90,8 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
         output.say(job_id)
 
 
-def _read_arguments(pairs: tuple[str, ...], text: str | None) -> tuple[list[Any], dict[str, Any]]:
+def read_arguments(pairs: tuple[str, ...], text: str | None) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named arguments from key=value pairs and JSON."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     if text is not None:
