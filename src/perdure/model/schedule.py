@@ -185,6 +185,11 @@ def resumed(schedule: Schedule, now: datetime) -> Schedule:
     return moved(msgspec.structs.replace(schedule, is_paused=False, problem=None), now)
 
 
+def mended(schedule: Schedule) -> Schedule:
+    """The schedule after a problem is solved: the ticks that came meanwhile are still to be done with."""
+    return moved(msgspec.structs.replace(schedule, problem=None), schedule.since)
+
+
 def moved(schedule: Schedule, since: datetime) -> Schedule:
     """The schedule with its ticks up to a moment done with."""
     changed = msgspec.structs.replace(schedule, since=since, next_at=schedule.ticks().after(since))

@@ -18,7 +18,7 @@ from perdure.clock import Clock
 from perdure.errors import PerdureError
 from perdure.model.event import Observer, ScheduleBroken, TicksFired
 from perdure.model.fire import Planned, plan
-from perdure.model.schedule import Definition, Schedule, new_schedule, next_revision, redefined
+from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import on_loop
 from perdure.runtime.trouble import Trouble
@@ -104,23 +104,28 @@ class Scheduler:
         found = await self._store.get_schedules([definition.name for definition in self._definitions])
         is_whole = True
         for definition, known in zip(self._definitions, found, strict=True):
-            if known is not None and known.definition == definition and known.origin == "code":
-                continue
             try:
-                if known is None:
-                    wanted = new_schedule(definition, "code", now)
-                else:
-                    wanted = redefined(known, definition, "code", now)
+                wanted = _in_line(known, definition, now)
             except PerdureError as error:
                 self._observer.tell(ScheduleBroken(schedule=definition.name, problem=str(error)))
                 continue
-            is_whole &= await self._store.put_schedule(wanted, None if known is None else known.revision)
+            if wanted is not known:
+                is_whole &= await self._store.put_schedule(wanted, None if known is None else known.revision)
         return is_whole
 
     async def _name(self) -> None:
         if self._definitions and self._clock.monotonic() - self._named_at >= _NAME_EVERY:
             await self._store.name_schedules([definition.name for definition in self._definitions])
             self._named_at = self._clock.monotonic()
+
+
+def _in_line(known: Schedule | None, definition: Definition, now: datetime) -> Schedule:
+    """The schedule as the code wants it; the very one that is known where nothing has changed."""
+    if known is None:
+        return new_schedule(definition, "code", now)
+    if known.definition != definition or known.origin != "code":
+        return redefined(known, definition, "code", now)
+    return known if known.problem is None or known.is_paused else mended(known)
 
 
 class LoneScheduler:
