@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def test_with_an_app_the_task_is_checked_and_gives_its_queue(scene: Scene, perdu
 def test_next_of_a_bare_rule_opens_no_store(nowhere: Runner) -> None:
     found = nowhere.json("schedules", "next", "*/10 * * * * *", "--tz", "Asia/Tokyo", "-n", "3")
     ticks = [datetime.fromisoformat(tick) for tick in found["ticks"]]
-    assert [(second - first).total_seconds() for first, second in zip(ticks, ticks[1:], strict=False)] == [10, 10]
+    assert [(second - first).total_seconds() for first, second in itertools.pairwise(ticks)] == [10, 10]
     assert found["description"] == "every 10 seconds"
     lines = nowhere("schedules", "next", "@daily", "--tz", "Asia/Tokyo", "-n", "2").stdout.splitlines()
     assert [line.split()[1] for line in lines] == ["00:00:00+09:00"] * 2
