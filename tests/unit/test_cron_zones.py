@@ -101,7 +101,7 @@ def check(walked: Walk, drawn: Drawn, asked: list[float]) -> None:
 near = st.lists(st.floats(0.4, 0.6) | st.floats(0, 1), min_size=3, max_size=6)
 
 
-@settings(max_examples=120)
+@settings(max_examples=90)
 @given(st.sampled_from(CHANGES[:15]), expressions(seconds=False), near)
 def test_every_tick_of_two_days_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
@@ -122,7 +122,7 @@ def expressions_near(draw: st.DrawFn) -> Drawn:
     return Drawn((*clock, *days, days[0]))
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(st.sampled_from([*CHANGES[:15], CHANGES[15]]), expressions_near(), near)
 def test_every_second_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
