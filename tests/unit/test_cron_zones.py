@@ -91,6 +91,8 @@ def check(walked: Walk, drawn: Drawn, asked: list[float]) -> None:
     for part in asked:
         at = walked.start + part * (walked.end - walked.start)
         for instant in (at, at.replace(microsecond=0), at.replace(second=0, microsecond=0)):
+            if instant < walked.start:
+                continue
             later, earlier = expected[bisect_right(expected, instant) :], expected[: bisect_left(expected, instant)]
             if later:
                 assert cron.next(instant, walked.zone) == later[0]
@@ -102,7 +104,7 @@ near = st.lists(st.floats(0.4, 0.6) | st.floats(0, 1), min_size=3, max_size=6)
 
 
 @settings(max_examples=90)
-@given(st.sampled_from(CHANGES[:15]), expressions(seconds=False), near)
+@given(st.sampled_from(CHANGES[:-1]), expressions(seconds=False), near)
 def test_every_tick_of_two_days_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
 ) -> None:
@@ -123,7 +125,7 @@ def expressions_near(draw: st.DrawFn) -> Drawn:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from([*CHANGES[:15], CHANGES[15]]), expressions_near(), near)
+@given(st.sampled_from(CHANGES), expressions_near(), near)
 def test_every_second_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
 ) -> None:
