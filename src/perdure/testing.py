@@ -50,6 +50,7 @@ class Harness:
         self._claims: dict[tuple[str, ...], Claims] = {}
         self._lease_until: datetime | None = None
         self._scheduler: Scheduler | None = None
+        self._queues: tuple[str, ...] = ()
         self._definitions: tuple[Definition, ...] = ()
 
     def __enter__(self) -> Harness:
@@ -185,9 +186,11 @@ class Harness:
         while True:
             fired = await self._fire()
             await promoter.step()
-            # Asked anew in each round: a handler may have enqueued to a queue that nobody had heard of.
-            queues = tuple(queue.name for queue in await store.queues())
-            done = await self._run_ready(queues) if queues else 0
+            done = await self._run_ready(self._queues) if self._queues else 0
+            # A handler may have enqueued to a queue that nobody had heard of; asked only then, for it counts all jobs.
+            if done == 0 and await store.list(JobFilter(state="ready"), limit=1):
+                self._queues = tuple(queue.name for queue in await store.queues())
+                done = await self._run_ready(self._queues)
             if done == 0 and fired == 0:
                 return count
             count += done

@@ -14,6 +14,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 EXPECTED = {
     "mail.py": ["enqueued", "run them with: perdure worker mail:app"],
+    "schedules.py": [
+        "2030-01-01 02:30 succeeded at attempt 2",
+        "2030-01-02 02:30 succeeded at attempt 2",
+        "2030-01-03 02:30 succeeded at attempt 2",
+        "432 beats",
+    ],
     "transactional_enqueue.py": [
         "before the commit: 0 jobs",
         "after the commit: 1 job, ready",
