@@ -206,6 +206,7 @@ class Harness:
                 random=self._random,
                 observer=self._app.observer,
                 poll=1.0,
+                quiet=0.0,
                 definitions=definitions,
             )
         before = self._scheduler.fired

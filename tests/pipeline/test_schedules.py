@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec import structs
 
 from perdure import App, BadCron, BadOption, Retry, current_job
 from perdure.clock import SystemClock
-from perdure.model.schedule import ORPHANED_AFTER
+from perdure.model.schedule import ORPHANED_AFTER, Definition, new_schedule, redefined
 from perdure.testing import Harness
 
 TEN = timedelta(seconds=10)
@@ -126,6 +127,26 @@ def test_a_schedule_from_code_keeps_firing_for_days(app: App) -> None:
     with app.testing() as t:
         t.advance(3 * ORPHANED_AFTER + timedelta(days=2))
         assert len(t.jobs()) == 48
+
+
+def test_a_schedule_whose_job_cannot_be_stored_is_broken_and_costs_no_other(app: App) -> None:
+    @app.task
+    def work() -> None: ...
+
+    app.schedule("good", work.bind(), cron="*/10 * * * * *")
+    with app.testing() as t:
+        bad = Definition(name="bad", task="work", args=b"{}", cron="*/10 * * * * *", priority=1000)
+        assert t.store.put_schedule(new_schedule(bad, "operator", t.now), None).wait()
+        t.advance("30s")
+        assert len(t.jobs(schedule="good")) == 3
+        found = app.client().schedule("bad")
+        assert (found.standing, found.fired) == ("broken", 0)
+        t.store.put_schedule(
+            redefined(found, structs.replace(bad, priority=1), "operator", t.now), found.revision
+        ).wait()
+        mended_at = t.now
+        t.advance("10s")
+        assert ticks(t, "bad") == [mended_at, mended_at + TEN], "the latest that was missed, and the next"
 
 
 def test_a_schedule_that_is_added_while_the_harness_is_open_is_fired_too(app: App) -> None:

@@ -37,14 +37,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 def plan(schedule: Schedule, now: datetime) -> Planned:
     """What a schedule that is due, or whose backlog can go on, does now, by the store's clock."""
     if _is_orphaned(schedule, now):
-        return _put_off(schedule, ORPHANED, now)
+        return put_off(schedule, ORPHANED, now)
     try:
         ticks = schedule.ticks()
         due, passed = _due(schedule, ticks, now)
         since = due[-1] if due else schedule.since
         next_at = ticks.after(since)
     except PerdureError as error:
-        return _put_off(schedule, str(error), now)
+        return put_off(schedule, str(error), now)
     chosen = _chosen(schedule, due, now)
     fired, backlog, needs_idle = _let_through(schedule, chosen)
     skipped = passed + len(due) + len(schedule.backlog) - len(fired) - len(backlog)
@@ -66,13 +66,13 @@ def plan(schedule: Schedule, now: datetime) -> Planned:
     return Planned(ticks=fired, schedule=after, skipped=skipped, needs_idle=needs_idle)
 
 
-def _is_orphaned(schedule: Schedule, now: datetime) -> bool:
-    return schedule.origin == "code" and schedule.named_at is not None and now - schedule.named_at > ORPHANED_AFTER
-
-
-def _put_off(schedule: Schedule, problem: str, now: datetime) -> Planned:
+def put_off(schedule: Schedule, problem: str, now: datetime) -> Planned:
     """Nothing fires, and nothing is done with: when the problem is solved, what was missed is known."""
     return Planned(ticks=(), schedule=msgspec.structs.replace(schedule, problem=problem, next_at=now + LOOK_AGAIN))
+
+
+def _is_orphaned(schedule: Schedule, now: datetime) -> bool:
+    return schedule.origin == "code" and schedule.named_at is not None and now - schedule.named_at > ORPHANED_AFTER
 
 
 def _due(schedule: Schedule, ticks: Ticks, now: datetime) -> tuple[list[datetime], int]:

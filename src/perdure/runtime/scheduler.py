@@ -15,9 +15,9 @@ from random import Random
 import msgspec
 
 from perdure.clock import Clock
-from perdure.errors import PerdureError
+from perdure.errors import EngineBusy, EngineFull, EngineUnreachable, PerdureError
 from perdure.model.event import Observer, ScheduleBroken, TicksFired
-from perdure.model.fire import Planned, plan
+from perdure.model.fire import Planned, plan, put_off
 from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import on_loop
@@ -29,6 +29,9 @@ _BATCH = 500
 _NAME_EVERY = 60.0
 _BEATEN = 0.02
 """How long to wait, at most, when others took all steps; they will have moved the schedules on by then."""
+
+_OUTAGES = (EngineUnreachable, EngineBusy, EngineFull)
+_Step = tuple[Schedule, Planned]
 
 
 class Scheduler:
@@ -42,6 +45,7 @@ class Scheduler:
         random: Random,
         observer: Observer,
         poll: float,
+        quiet: float = 0.1,
         definitions: Sequence[Definition] = (),
     ) -> None:
         self._store = store
@@ -49,6 +53,8 @@ class Scheduler:
         self._random = random
         self._observer = observer
         self._poll = poll
+        self._quiet = quiet
+        self._quiet_until = float("-inf")
         self._definitions = tuple(definitions)
         self._is_registered = not definitions
         self._named_at = float("-inf")
@@ -57,22 +63,39 @@ class Scheduler:
 
     async def step(self) -> float:
         """Take the steps that are due; the seconds until the next is."""
+        began = self._clock.monotonic()
+        if began < self._quiet_until:
+            # Hints come with every job, and nearly none of them is about schedules: a few a second are heard.
+            return max(self._quiet_until - began, 0.001)
         if not self._is_registered:
             self._is_registered = await self._register()
         await self._name()
-        began = self._clock.monotonic()
+        looked = self._clock.monotonic()
         due = await self._store.due(_BATCH)
         if not due.schedules:
-            until = self._poll if due.next_at is None else (due.next_at - due.now).total_seconds()
-            return min(self._poll, max(until, 0.001))
-        planned = [plan(schedule, due.now) for schedule in due.schedules]
-        firings = [self._firing(before, after) for before, after in zip(due.schedules, planned, strict=True)]
-        taken = await self._store.fire(firings)
-        fired_at = due.now + timedelta(seconds=self._clock.monotonic() - began)
-        for before, after, is_taken in zip(due.schedules, planned, taken, strict=True):
-            if is_taken:
-                self._tell(before, after, fired_at)
-        return 0.0 if any(taken) else self._random.uniform(0.0, _BEATEN)
+            until = self._poll if due.next_at is None else max((due.next_at - due.now).total_seconds(), 0.001)
+            self._quiet_until = looked + min(until, self._quiet)
+            return min(self._poll, until)
+        steps = [(schedule, plan(schedule, due.now)) for schedule in due.schedules]
+        taken = await self._take(steps, due.now)
+        fired_at = due.now + timedelta(seconds=self._clock.monotonic() - looked)
+        for before, planned in taken:
+            self._tell(before, planned, fired_at)
+        return 0.0 if taken else self._random.uniform(0.0, _BEATEN)
+
+    async def _take(self, steps: Sequence[_Step], now: datetime) -> list[_Step]:
+        """Take steps together; those that nobody else has taken. One that cannot be stored costs no other."""
+        try:
+            answers = await self._store.fire([self._firing(before, planned) for before, planned in steps])
+        except _OUTAGES:
+            raise
+        except PerdureError as error:
+            if len(steps) == 1:
+                broken = put_off(steps[0][0], str(error), now)
+                await self._store.fire([self._firing(steps[0][0], broken)])
+                return [(steps[0][0], broken)]
+            return [taken for step in steps for taken in await self._take([step], now)]
+        return [step for step, is_taken in zip(steps, answers, strict=True) if is_taken]
 
     def _firing(self, before: Schedule, planned: Planned) -> Firing:
         after = planned.schedule
