@@ -129,6 +129,22 @@ def test_a_schedule_from_code_keeps_firing_for_days(app: App) -> None:
         assert len(t.jobs()) == 48
 
 
+def test_a_schedule_that_only_the_code_of_the_past_names_stops(app: App) -> None:
+    @app.task
+    def work() -> None: ...
+
+    app.schedule("named", work.bind(), cron="* * * * *")
+    with app.testing() as t:
+        forgotten = Definition(name="forgotten", task="work", args=b"{}", cron="* * * * *")
+        assert t.store.put_schedule(new_schedule(forgotten, "code", t.now), None).wait()
+        t.store.name_schedules(["forgotten"]).wait()
+        t.advance("30m")
+        assert app.client().schedule("named").named_at == t.now
+        assert len(t.jobs(schedule="named")) == 30
+        assert len(t.jobs(schedule="forgotten")) == ORPHANED_AFTER // timedelta(minutes=1)
+        assert app.client().schedule("forgotten").standing == "orphaned"
+
+
 def test_a_schedule_whose_job_cannot_be_stored_is_broken_and_costs_no_other(app: App) -> None:
     @app.task
     def work() -> None: ...
