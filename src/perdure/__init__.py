@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.errors import (
     BadArguments,
+    BadCron,
     BadDuration,
     BadOption,
     BadPayload,
@@ -28,6 +29,7 @@ from perdure.errors import (
     PerdureError,
     Refused,
     RetryAfter,
+    ScheduleNotFound,
     SchemaTooNew,
     SchemaTooOld,
     Snooze,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from perdure.client_sync import Client
     from perdure.model.job import Attempt, Job
     from perdure.model.retry import Retry
+    from perdure.model.schedule import Schedule
     from perdure.runtime.context import CurrentJob, current_job
     from perdure.settings import Settings
     from perdure.simulator.result import Simulation
@@ -54,6 +57,7 @@ __all__ = [
     "AsyncClient",
     "Attempt",
     "BadArguments",
+    "BadCron",
     "BadDuration",
     "BadOption",
     "BadPayload",
@@ -79,6 +83,8 @@ __all__ = [
     "Refused",
     "Retry",
     "RetryAfter",
+    "Schedule",
+    "ScheduleNotFound",
     "SchemaTooNew",
     "SchemaTooOld",
     "Settings",
@@ -102,6 +108,7 @@ _PLACES = {
     "CurrentJob": "perdure.runtime.context",
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
+    "Schedule": "perdure.model.schedule",
     "Settings": "perdure.settings",
     "Simulation": "perdure.simulator.result",
     "Task": "perdure.task",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import msgspec
 
+from perdure.assembly import Surroundings, make_scheduler, make_worker, version_here
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
-from perdure.clock import Clock, SystemClock
+from perdure.clock import SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
-from perdure.errors import BadOption
 from perdure.http_task import HttpJobs
 from perdure.identity import Ids
 from perdure.model.codec import encode_args
@@ -24,26 +24,20 @@ from perdure.model.event import Observer
 from perdure.model.explain import Explanation
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
+from perdure.model.option import checked_timeout
 from perdure.model.queue_settings import Cap, QueueSettings
 from perdure.model.queue_text import read_queue_settings
 from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
+from perdure.model.schedule import Missed, Overlap
 from perdure.model.state import Delivery
-from perdure.model.turns import read_weights
 from perdure.observe.log import LogObserver
 from perdure.registry import Registry
-from perdure.runtime.worker import Plan, Worker
+from perdure.runtime.scheduler import LoneScheduler
+from perdure.runtime.worker import Worker
 from perdure.settings import Settings
 from perdure.store import Store
-from perdure.task import (
-    Bound,
-    RetryLike,
-    Task,
-    bind_named,
-    checked_timeout,
-    make_job,
-    make_options,
-)
+from perdure.task import Bound, RetryLike, Task, bind_named, connection_of, make_options, schedule_of
 
 if TYPE_CHECKING:
     from perdure.testing import Harness
@@ -51,15 +45,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an app works in: real time and the configured store, or a test's."""
-
-    clock: Clock
-    random: Random
-    ids: Ids
-    open_store: Callable[[], Store]
 
 
 class App:
@@ -106,7 +91,7 @@ class App:
             open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
         )
 
-        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=_version)
+        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version_here)
         self.registry.add_builtin(self.http.task, self.http.release)
 
     def __repr__(self) -> str:
@@ -186,6 +171,25 @@ class App:
         policy = QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings)
         self.registry.describe_queue(name, policy)
 
+    def schedule(
+        self,
+        name: str,
+        job: Bound,
+        *,
+        cron: str,
+        tz: str = "UTC",
+        overlap: Overlap = "skip",
+        missed: Missed = "latest",
+        recurring: bool = True,
+    ) -> None:
+        """Have a job made at each tick of a rule: `app.schedule("nightly", render.bind("today"), cron="0 0 3 * * *")`.
+
+        Workers register it when they start; until then nothing is stored.
+        """
+        self.registry.add_schedule(
+            schedule_of(name, job, cron=cron, tz=tz, overlap=overlap, missed=missed, recurring=recurring)
+        )
+
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         """Every registered task by name."""
@@ -227,7 +231,7 @@ class App:
         """Make many jobs durable in one batch, all or none; gives their ids in order."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
         new = [self.new_job(bound) for bound in jobs]
         if connection is not None:
             return self.store.enqueue_within(connection, new)
@@ -237,7 +241,7 @@ class App:
         """The same, awaited."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
         new = [self.new_job(bound) for bound in jobs]
         if connection is not None:
             return await self.store.enqueue_within_async(connection, new)
@@ -289,28 +293,22 @@ class App:
         grace: timedelta | None = None,
     ) -> Worker:
         """A worker that is not running yet; call it on the event loop that will run it."""
-        self.registry.refuse_unreachable_functions()
-        settings = self.settings
-        plan = Plan(
-            queues=read_weights(queues or settings.queues or self.registry.queue_names()),
-            concurrency=settings.concurrency if concurrency is None else concurrency,
-            lease=settings.lease if lease is None else lease,
-            grace=settings.grace if grace is None else grace,
-            poll=settings.poll,
-            prefetch=settings.prefetch,
-            max_prefetch=settings.max_prefetch,
-            retention=settings.retention,
-            version=_version(),
-        )
-        here = self.surroundings
-        return Worker(
+        return make_worker(
+            self.registry,
+            self.settings,
             store=self.store,
-            registry=self.registry,
-            plan=plan,
-            clock=here.clock,
-            random=here.random,
+            here=self.surroundings,
             observer=self.observer,
-            new_id=here.ids.worker,
+            queues=queues,
+            concurrency=concurrency,
+            lease=lease,
+            grace=grace,
+        )
+
+    def make_scheduler(self) -> LoneScheduler:
+        """What fires schedules, by itself and not running yet; workers have one of their own."""
+        return make_scheduler(
+            self.registry, self.settings, store=self.store, here=self.surroundings, observer=self.observer
         )
 
     def schema_sql(self) -> str:
@@ -331,21 +329,4 @@ class App:
 
     def new_job(self, bound: Bound) -> NewJob:
         """The job that a store's `enqueue` takes, with an id of its own."""
-        return make_job(bound, self.surroundings.ids.job())
-
-
-def _connection_of(jobs: Sequence[Bound]) -> object | None:
-    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
-    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
-    if len(connections) > 1:
-        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
-    return next(iter(connections.values()))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
-
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "unknown"
+        return bound.new_job(self.surroundings.ids.job())

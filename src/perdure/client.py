@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Unpack
+from typing import Any, Unpack
 
-from perdure.admin import groups, inspect, operate, replay, tune
+from perdure.admin import groups, inspect, operate, replay, schedules, tune
 from perdure.admin.inspect import Page, Stats
 from perdure.admin.operate import CancelResult
 from perdure.admin.replay import Rate, Replayed
+from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
-from perdure.model.job import Attempt, Job
+from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import Cap, QueueSettings
+from perdure.model.schedule import Schedule
 from perdure.store import Store
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo
@@ -25,7 +27,7 @@ class AsyncClient:
     """Asks and acts without blocking the event loop; the same words as Client, awaited.
 
     The filters are `state`, `task`, `queue`, `error` (a part of the last error), `group` (an error group's
-    fingerprint), `reason`, `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
+    fingerprint), `reason`, `schedule`, `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
     """
 
     def __init__(self, store: Store) -> None:
@@ -151,3 +153,49 @@ class AsyncClient:
     async def stats(self) -> Stats:
         """The numbers over all queues."""
         return await inspect.stats(self._store)
+
+    async def schedules(self, *, limit: int = 50, cursor: str | None = None) -> Page[Schedule]:
+        """A page of schedules by name; its `next_cursor` asks for the page after it."""
+        return await schedules.schedules(self._store, limit=limit, cursor=cursor)
+
+    async def schedule(self, name: str) -> Schedule:
+        """The schedule of that name; raises ScheduleNotFound."""
+        return await schedules.schedule(self._store, name)
+
+    async def add_schedule(
+        self,
+        name: str,
+        task: str,
+        *args: Any,
+        cron: str,
+        kwargs: Mapping[str, Any] | None = None,
+        replace: bool = False,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule:
+        """Have jobs of a task made at each tick of a rule; the same schedule again changes nothing.
+
+        Options: `tz`, `queue`, `priority`, `max_attempts`, `max_retries`, `retry`, `delivery`, `timeout`, `overlap`,
+        `missed`, `recurring`. Raises BadCron, BadOption, and Refused when another has the name, unless `replace`.
+        """
+        definition = schedules.define(name, task, args, kwargs or {}, cron, options)
+        return await schedules.add_schedule(self._store, definition, replace=replace)
+
+    async def pause_schedule(self, name: str) -> bool:
+        """Stop firing a schedule; whether that changed anything."""
+        return await schedules.pause_schedule(self._store, name)
+
+    async def resume_schedule(self, name: str) -> bool:
+        """Fire a paused schedule again, from its next tick on; whether that changed anything."""
+        return await schedules.resume_schedule(self._store, name)
+
+    async def run_schedule_now(self, name: str) -> JobId:
+        """Make a job of a schedule at once; raises Refused while one is unfinished, unless they may overlap."""
+        return await schedules.run_schedule_now(self._store, name)
+
+    async def next_ticks(self, name: str, n: int = 5) -> builtins.list[datetime]:
+        """The next ticks of a schedule, whether it is paused or not."""
+        return await schedules.next_ticks(self._store, name, n)
+
+    async def remove_schedule(self, name: str) -> None:
+        """Forget a schedule; the jobs that it made stay."""
+        await schedules.remove_schedule(self._store, name)

@@ -7,10 +7,12 @@ PerdureError
 │   ├── BadPayload             arguments or a result that cannot be stored
 │   │   └── BadArguments       arguments that the task's function does not take
 │   ├── BadOption              an option with a value that it cannot have
+│   │   └── BadCron            a cron expression or an interval that cannot be read
 │   ├── BadSetting             a setting with a value that it cannot have
 │   └── UnknownTask            no task of that name is registered in the app
 ├── NotFound                   the named thing does not exist
-│   └── JobNotFound
+│   ├── JobNotFound
+│   └── ScheduleNotFound
 ├── Refused                    the state of things forbids it
 │   ├── WrongState             the job is in a state that the verb does not accept
 │   ├── Unsupported            this engine cannot do that, and says why
@@ -70,6 +72,10 @@ class BadOption(UsageError):
     """An option with a value that it cannot have."""
 
 
+class BadCron(BadOption):
+    """A cron expression or an interval that cannot be read; the message points at the field."""
+
+
 class BadSetting(UsageError):
     """A setting with a value that it cannot have."""
 
@@ -84,6 +90,10 @@ class NotFound(PerdureError, LookupError):
 
 class JobNotFound(NotFound):
     """No job has this id; finished jobs are pruned after the retention time."""
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule has this name; one that fires once is gone when it has."""
 
 
 class Refused(PerdureError):

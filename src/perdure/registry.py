@@ -11,10 +11,12 @@ from perdure.errors import BadOption, UnknownTask
 from perdure.model.explain import Explanation, explain
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId
+from perdure.model.option import checked_queue
 from perdure.model.queue_settings import NOTHING_SAID, EffectiveQueue, QueueOrigin, QueueSettings, effective
 from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, resolve
+from perdure.model.schedule import Definition
 from perdure.runtime.handler import Handler
-from perdure.task import Task, checked_queue
+from perdure.task import Task
 
 
 class Registry:
@@ -39,6 +41,7 @@ class Registry:
         self._plain_queue = QueuePolicy()
         self._configured = configured
         self._policies: dict[tuple[str, str], Policy] = {}
+        self._schedules: dict[str, Definition] = {}
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -81,14 +84,26 @@ class Registry:
             max_result=self._max_result,
         )
 
+    @property
+    def schedules(self) -> Mapping[str, Definition]:
+        """Every schedule of the code by name."""
+        return MappingProxyType(self._schedules)
+
+    def add_schedule(self, definition: Definition) -> None:
+        """Register a schedule; each name once."""
+        if definition.name in self._schedules:
+            raise BadOption(f"A schedule named {definition.name!r} is registered already.", "Give one another name.")
+        self._schedules[definition.name] = definition
+
     def describe_queue(self, name: str, policy: QueuePolicy) -> None:
         """Say how a queue treats its jobs."""
         self._queues[checked_queue(name)] = policy
         self._policies.clear()
 
     def queue_names(self) -> tuple[str, ...]:
-        """Every queue that the code names: those of its tasks, the described ones, and their retry queues."""
+        """Every queue that the code names: of tasks and schedules, the described ones, and their retry queues."""
         names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
+        names.update(definition.queue for definition in self._schedules.values())
         names.update(policy.retry_queue for policy in self._queues.values() if policy.retry_queue)
         return tuple(sorted(names))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -14,10 +13,13 @@ import msgspec
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
 from perdure.model.codec import encode_args
-from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY, JobId, NewJob
+from perdure.model.job import JobId, NewJob
 from perdure.model.limit import Limit, read_limit
+from perdure.model.option import checked_delivery, checked_name, checked_priority, checked_queue, checked_timeout
 from perdure.model.resolve import TaskPolicy
 from perdure.model.retry import Retry
+from perdure.model.schedule import Definition, Missed, Overlap
+from perdure.model.schedule_option import make_definition
 from perdure.model.state import DELIVERIES, Delivery
 
 P = ParamSpec("P")
@@ -25,8 +27,6 @@ R_co = TypeVar("R_co", covariant=True)
 
 RetryLike = Retry | str
 
-_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
-_QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _LONGEST_KEY = 200
 _EARLIEST, _LATEST = 1971, 9998
 """Years that every engine keeps, whatever the offset."""
@@ -56,6 +56,24 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     priority: int
     delivery: Delivery
+
+    def new_job(self, job_id: JobId) -> NewJob:
+        """The job with this id."""
+        options = self.options
+        return NewJob(
+            id=job_id,
+            task=self.task,
+            queue=self.queue,
+            args=self.args,
+            delay=options.delay,
+            run_at=options.run_at,
+            priority=self.priority,
+            unique=options.unique,
+            max_attempts=options.max_attempts,
+            retry=None if options.retry is None else options.retry.text,
+            delivery=self.delivery,
+            timeout=options.timeout,
+        )
 
 
 class Producer(Protocol):
@@ -202,22 +220,42 @@ def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bou
     )
 
 
-def make_job(bound: Bound, job_id: JobId) -> NewJob:
-    """The job of a bound task, under this id."""
-    options = bound.options
-    return NewJob(
-        id=job_id,
-        task=bound.task,
-        queue=bound.queue,
-        args=bound.args,
-        delay=options.delay,
-        run_at=options.run_at,
-        priority=bound.priority,
-        unique=options.unique,
+def connection_of(jobs: Sequence[Bound]) -> object | None:
+    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
+    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
+    if len(connections) > 1:
+        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
+    return next(iter(connections.values()))
+
+
+def schedule_of(
+    name: str, job: Bound, *, cron: str, tz: str, overlap: Overlap, missed: Missed, recurring: bool
+) -> Definition:
+    """The schedule that makes such jobs."""
+    if not isinstance(job, Bound):
+        raise BadOption(
+            f"The schedule {str(name)[:80]!r} was given a {type(job).__name__} as its job.",
+            'Give a task with its arguments: app.schedule("nightly", render.bind("today"), cron="0 0 3 * * *").',
+        )
+    options = job.options
+    for option in ("delay", "run_at", "unique", "connection"):
+        if getattr(options, option) is not None:
+            raise BadOption(f"The job of a schedule cannot have the option {option}.", "Leave it out.")
+    return make_definition(
+        name=name,
+        task=job.task,
+        args=job.args,
+        cron=cron,
+        tz=tz,
+        queue=job.queue,
+        priority=job.priority,
         max_attempts=options.max_attempts,
-        retry=None if options.retry is None else options.retry.text,
-        delivery=bound.delivery,
+        retry=options.retry,
+        delivery=job.delivery,
         timeout=options.timeout,
+        is_recurring=recurring,
+        overlap=overlap,
+        missed=missed,
     )
 
 
@@ -253,54 +291,6 @@ def make_options(
         timeout=checked_timeout(timeout),
         connection=connection,
     )
-
-
-def checked_name(name: object) -> str:
-    """The name of a task, if it can be one."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadOption(
-            f"The task name {str(name)[:80]!r} cannot be used.",
-            "Names have 1 to 200 letters, digits, or any of _ . : < > -",
-        )
-    return name
-
-
-def checked_queue(queue: object) -> str:
-    """The name of a queue, if it can be one."""
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
-        raise BadOption(
-            f"The queue name {str(queue)[:80]!r} cannot be used.",
-            "Names have 1 to 128 letters, digits, or any of _ . -",
-        )
-    return queue
-
-
-def checked_priority(priority: object) -> int:
-    """A priority, if it is one."""
-    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > HIGHEST_PRIORITY:
-        raise BadOption(
-            f"priority is {priority!r}; it must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}.",
-            "Higher runs first, 0 is usual.",
-        )
-    return priority
-
-
-def checked_delivery(delivery: object) -> Delivery:
-    """A delivery, if it is one."""
-    for known in DELIVERIES:
-        if delivery == known:
-            return known
-    raise BadOption(f"delivery is {str(delivery)[:40]!r}; it must be one of {', '.join(DELIVERIES)}.")
-
-
-def checked_timeout(timeout: Duration | None) -> timedelta | None:
-    """A timeout, if one is given; never nothing at all."""
-    if timeout is None:
-        return None
-    found = parse_duration(timeout, what="timeout")
-    if found <= timedelta(0):
-        raise BadOption("timeout is 0, so that no attempt could ever succeed.", "Leave it out for no timeout.")
-    return found
 
 
 def _checked_moment(moment: object) -> datetime:

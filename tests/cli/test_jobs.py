@@ -70,6 +70,8 @@ def test_a_job_in_json_has_stable_names(scene: Scene, perdure: Runner) -> None:
         "started_at",
         "ended_at",
         "parked_at",
+        "schedule",
+        "tick_at",
         "why",
         "attempts",
         "next",

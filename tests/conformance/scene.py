@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import structs
 
 from perdure.clock import VirtualClock
 from perdure.model.failure import Failure
 from perdure.model.fairness import WHOLE
+from perdure.model.fire import Planned, plan
 from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
 from perdure.model.outcome import Outcome
+from perdure.model.schedule import Definition, Schedule, new_schedule, next_revision
 from perdure.store import Store
 from perdure.store.jobs import Ended, Want
+from perdure.store.schedules import Firing
 
 LEASE = timedelta(seconds=30)
 SECOND = timedelta(seconds=1)
@@ -75,6 +80,19 @@ def a_want(queue: str = "mail", fresh: int = 50, retry: int = 50, **changes: Any
     return Want(queue=queue, count=count, retry_share=share, carry=retry * WHOLE - share * count, **changes)
 
 
+def firing(before: Schedule, planned: Planned, salt: str = "", **changes: Any) -> Firing:
+    """The step that a scheduler takes; `changes` make it another one."""
+    after = planned.schedule
+    given = {
+        "name": before.name,
+        "replaces": before.revision,
+        "schedule": None if after is None else structs.replace(after, revision=next_revision(after, salt)),
+        "jobs": tuple(before.job(tick) for tick in planned.ticks),
+        "needs_idle": planned.needs_idle,
+    }
+    return Firing(**{**given, **changes})
+
+
 class Scene:
     """A store under test, its clock, and the jobs made so far."""
 
@@ -136,6 +154,25 @@ class Scene:
         (job,) = self.store.get([job_id]).wait()
         assert job is not None
         return job
+
+    def schedule(self, name: str = "nightly", **changes: Any) -> str:
+        """A schedule that ticks every ten seconds from now, unless told otherwise."""
+        given = {"name": name, "task": "send", "args": b"{}", "queue": "mail", "cron": "@every 10s", **changes}
+        made = new_schedule(Definition(**given), "operator", self.clock.now())
+        assert self.store.put_schedule(made, None).wait()
+        return name
+
+    def get_schedule(self, name: str) -> Schedule:
+        (found,) = self.store.get_schedules([name]).wait()
+        assert found is not None
+        return found
+
+    def fire(self) -> list[datetime]:
+        """Fire what is due, as a scheduler does; the ticks for which jobs were made."""
+        due = self.store.due(100).wait()
+        planned = [(one, plan(one, due.now)) for one in due.schedules]
+        taken = self.store.fire([firing(one, what) for one, what in planned]).wait() if planned else []
+        return [tick for (_, what), is_taken in zip(planned, taken, strict=True) if is_taken for tick in what.ticks]
 
     def pass_time(self, by: timedelta) -> None:
         self.clock.advance(by)

@@ -20,6 +20,12 @@ EXPECTED = {
         "attempt 3 of",
         "the job succeeded after 3 attempts",
     ],
+    "schedules.py": [
+        "2030-01-01 02:30 succeeded at attempt 2",
+        "2030-01-02 02:30 succeeded at attempt 2",
+        "2030-01-03 02:30 succeeded at attempt 2",
+        "432 beats",
+    ],
     "transactional_enqueue.py": [
         "before the commit: 0 jobs",
         "after the commit: 1 job, ready",

@@ -203,13 +203,46 @@ def test_prune_reads_the_oldest_that_ended(large: Large) -> None:
     assert most_rows_read(plan) <= 200
 
 
-NOTHING = dict.fromkeys(["ids", "state", "task", "queue", "reason", "group", "before", "after", "error"])
+NOTHING = dict.fromkeys(["ids", "state", "task", "queue", "reason", "schedule", "group", "before", "after", "error"])
 
 
 def test_a_page_of_the_dead_is_found_among_the_dead(large: Large) -> None:
     plan = large.plan("list", **{**NOTHING, "state": "dead"}, below=None, limit=50)
     assert "Seq Scan on jobs" not in plan
     assert most_rows_read(plan) <= 500
+
+
+def test_a_page_of_the_jobs_of_a_schedule_is_found_among_them(large: Large) -> None:
+    plan = large.plan("list", **{**NOTHING, "schedule": "nightly"}, below=None, limit=50)
+    assert "jobs_schedule" in plan
+    assert most_rows_read(plan) <= 50
+
+
+def test_a_look_at_what_is_due_reads_no_jobs_but_unfinished_ones(large: Large) -> None:
+    with large.connection.transaction(force_rollback=True):
+        large.connection.execute(
+            "INSERT INTO schedules SELECT 'number-' || n, n, NULL, TRUE, 'r', '{}' FROM generate_series(1, 2000) AS n"
+        )
+        plan = large.plan("due", limit=100, now=50)
+        assert "Seq Scan on jobs" not in plan
+        assert "jobs_unfinished" in plan
+        steps = json.dumps(
+            [
+                {
+                    "place": n,
+                    "name": f"number-{n}",
+                    "replaces": "r",
+                    "needs_idle": True,
+                    "revision": "s",
+                    "document": "",
+                }
+                | {"next_at": None, "is_queued": False}
+                for n in range(1, 50)
+            ]
+        )
+        plan = large.plan("fire", steps=steps, jobs="[]", now=50)
+        assert "Seq Scan on jobs" not in plan
+        assert "jobs_unfinished" in plan
 
 
 def test_a_page_of_all_jobs_is_read_by_id(large: Large) -> None:

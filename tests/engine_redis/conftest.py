@@ -98,6 +98,8 @@ def clear(url: str) -> None:
         for queue in store.queues().wait():
             store.resume(queue.name).wait()
             store.configure(queue.name, QueueSettings()).wait()
+        for schedule in store.schedules(limit=1000).wait():
+            store.remove_schedule(schedule.name).wait()
         store.reap(0).wait()
         while jobs := store.reap(1000).wait().jobs:
             for job in jobs:

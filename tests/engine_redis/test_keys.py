@@ -38,6 +38,12 @@ def fill(scene: Scene) -> None:
     scene.enqueue(delay=SECOND)
     scene.store.pause("mail", "a reason", scene.clock.now() + SECOND).wait()
     scene.store.configure("mail", QueueSettings(concurrency=5)).wait()
+    queued = scene.schedule("queued", overlap="queue")
+    scene.pass_time(10 * SECOND)
+    scene.fire()
+    scene.pass_time(10 * SECOND)
+    scene.fire()
+    assert scene.get_schedule(queued).backlog
     scene.store.note("request", "a key", "a body", SECOND).wait()
 
 
@@ -65,7 +71,7 @@ def test_each_key_is_written_by_the_scripts_that_are_listed_as_its_writers() -> 
     for script in named:
         text = (LUA / f"{script}.lua").read_text(encoding="utf-8")
         fragments = re.findall(r"^--\+ (\w+)$", text, re.MULTILINE)
-        writes = re.search(WRITES, text) or {"put_back"} & set(fragments)
+        writes = re.search(WRITES, text) or {"put_back", "make", "schedule"} & set(fragments)
         assert bool(writes) == any(script in key.writers for key in KEYS), script
 
 
@@ -118,6 +124,22 @@ def test_a_dismissed_job_leaves_no_key_when_it_is_pruned(scene: Scene, client: r
     scene.end(job, death(job))
     scene.store.deregister(job.worker).wait()
     scene.store.discard(JobFilter(), 10).wait()
+    scene.store.prune(timedelta(0), 10).wait()
+    assert keys_of(client, tag) == [f"{tag}:schema"]
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_a_removed_schedule_leaves_no_key_once_its_job_is_pruned(
+    scene: Scene, client: redis.Redis, tag: str, overlap: str
+) -> None:
+    scene.schedule("a:b", overlap=overlap)
+    for _ in range(2):
+        scene.pass_time(10 * SECOND)
+        scene.fire()
+    (job,) = scene.fetch(scene.worker())
+    scene.store.remove_schedule("a:b").wait()
+    scene.end(job, success(job))
+    scene.store.deregister(job.worker).wait()
     scene.store.prune(timedelta(0), 10).wait()
     assert keys_of(client, tag) == [f"{tag}:schema"]
 

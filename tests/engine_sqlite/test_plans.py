@@ -23,6 +23,8 @@ WAITING = "SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_waiting"
 BY_ROWID = "SEARCH perdure_jobs USING INTEGER PRIMARY KEY (rowid=?)"
 BY_ID = "SEARCH perdure_jobs USING INDEX sqlite_autoindex_perdure_jobs_1 (id=?)"
 
+UNFINISHED = "SEARCH perdure_jobs USING INDEX perdure_jobs_unfinished (schedule=?)"
+
 WANTED = {
     "fetch_candidates": [READY, "SEARCH perdure_jobs USING INDEX perdure_jobs_retrying (queue=?)"],
     "fetch_running": ["SCAN perdure_jobs USING INDEX perdure_jobs_running"],
@@ -48,6 +50,12 @@ WANTED = {
     "history": ["SEARCH perdure_attempts USING PRIMARY KEY (job_id=?)"],
     "replay_next": ["SEARCH perdure_jobs USING INDEX perdure_jobs_dead (id>?)"],
     "list of dead": ["SEARCH perdure_jobs USING INDEX perdure_jobs_dead (id<?)"],
+    "list of a schedule": ["SEARCH perdure_jobs USING INDEX perdure_jobs_schedule (schedule=? AND id<?)"],
+    "due": ["SEARCH perdure_schedules USING INDEX perdure_schedules_next (next_at>? AND next_at<?)", UNFINISHED],
+    "due_queued": ["SCAN perdure_schedules USING INDEX perdure_schedules_queued", UNFINISHED],
+    "due_next": ["SEARCH perdure_schedules USING COVERING INDEX perdure_schedules_next"],
+    "fire": ["SEARCH perdure_schedules USING PRIMARY KEY (name=?)", UNFINISHED],
+    "fire_last": ["SEARCH perdure_schedules USING PRIMARY KEY (name=?)", UNFINISHED],
     "list of all": ["SEARCH perdure_jobs USING INDEX sqlite_autoindex_perdure_jobs_1 (id<?)"],
 }
 
@@ -131,6 +139,11 @@ def texts(name: str) -> list[str]:
         return [statement(name, rows=", ".join([row] * size)) for size in SIZES]
     if name == "replay_next":
         return [filtered(name, JobFilter())]
+    if name == "list of a schedule":
+        return [
+            filtered("list", JobFilter(schedule="nightly")),
+            filtered("list", JobFilter(schedule="x", state="dead")),
+        ]
     if name.startswith("list"):
         return [filtered("list", JobFilter(state="dead" if name.endswith("dead") else None))]
     return [statement(name)]

@@ -276,3 +276,26 @@ def test_an_at_most_once_job_is_not_run_again_after_a_crash(app: App):
         t.advance("10m")
         assert (t.job(job_id).state, t.job(job_id).reason) == ("dead", "outcome unknown")
     assert runs == []
+
+
+def test_the_next_tick_follows_from_the_rule_and_the_last_tick_and_not_from_a_retry(app):
+    """Was: a schedule's next time computed from the retry time, so that a failing schedule drifted."""
+
+    @app.task(retry=Retry.fixed("3s", jitter="none", max_attempts=4))
+    def work():
+        raise ConnectionError("down")
+
+    app.schedule("ten", work.bind(), cron="*/10 * * * * *")
+    app.schedule("every", work.bind(), cron="@every 10s")
+    with app.testing() as t:
+        start = t.now
+        t.advance("10s")
+        for seconds in (3, 3, 3):  # the retries at 13, 16 and 19 seconds
+            assert {t.store.get_schedules([name]).wait()[0].next_at for name in ("ten", "every")} == {
+                start + timedelta(seconds=20)
+            }
+            t.advance(seconds)
+        t.advance("51s")
+        for name in ("ten", "every"):
+            ticks = [(job.tick_at - start).total_seconds() for job in t.jobs(schedule=name)]
+            assert ticks == [10, 20, 30, 40, 50, 60, 70]

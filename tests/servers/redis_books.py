@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import redis
 
+from perdure.clock import to_microseconds
 from perdure.engines.redis.keys import KEYS
+from perdure.model.schedule import Schedule
 
 LIVE = ("waiting", "ready", "running")
 
@@ -50,6 +53,7 @@ def audit(client: redis.Redis, tag: str) -> list[str]:
 def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterator[str]:
     jobs = _jobs(client, [key for key in kinds if key.startswith(f"{tag}:job:")], tag)
     wanted = _expected(jobs, tag)
+    wanted.update(_expected_schedules(client, [key for key in kinds if key.startswith(f"{tag}:schedule:")], tag))
     found = {key: _members(client, key, kind) for key, kind in kinds.items() if _is_derived(key, tag)}
     for key in sorted({*wanted, *found}):
         if wanted.get(key) != found.get(key):
@@ -83,8 +87,8 @@ def _jobs(client: redis.Redis, keys: list[str], tag: str) -> dict[str, dict[str,
 
 def _is_derived(key: str, tag: str) -> bool:
     name = key.removeprefix(f"{tag}:")
-    alone = ("jobs", "waiting", "ended", "dead", "cancelled", "unique", "counts")
-    return name in alone or name.startswith(("ready:", "running:", "cancelling:"))
+    alone = ("jobs", "waiting", "ended", "dead", "cancelled", "unique", "counts", "schedules", "due", "queued")
+    return name in alone or name.startswith(("ready:", "running:", "cancelling:", "unfinished:"))
 
 
 def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, float]]:
@@ -115,11 +119,28 @@ def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, 
                 put("ended", job_id, int(job["ended_at"]))
                 if state == "cancelled":
                     put("cancelled", job_id, 0)
+        if "schedule" in job and state in LIVE:
+            put(f"unfinished:{job['schedule'].decode()}", job_id, 0)
         if "unique" in job and state in LIVE:
             task = job["task"]
             put("unique", f"{len(task)}:{task.decode()}:{job['unique'].decode()}", hash(job_id))
     for field, number in counts.items():
         put("counts", field, number)
+    return found
+
+
+def _expected_schedules(client: redis.Redis, keys: list[str], tag: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for key in keys:
+        name = key.removeprefix(f"{tag}:schedule:")
+        schedule = msgspec.json.decode(client.hget(key, "document"), type=Schedule)
+        found.setdefault(f"{tag}:schedules", {})[name] = 0
+        if schedule.next_at is not None:
+            found.setdefault(f"{tag}:due", {})[name] = to_microseconds(schedule.next_at)
+        if schedule.backlog:
+            found.setdefault(f"{tag}:queued", {})[name] = 0
+        if client.hget(key, "revision").decode() != schedule.revision:
+            found[f"{tag}:a revision that its document has"] = {name: 0}
     return found
 
 

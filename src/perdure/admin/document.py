@@ -1,4 +1,4 @@
-"""Jobs, attempts, queues, workers and groups as plain data: what `--json` prints, in snake_case.
+"""Jobs, attempts, queues, workers, groups and schedules as plain data: what `--json` prints, in snake_case.
 
 Times are ISO text ending in `Z`, durations are seconds, arguments and results are JSON values.
 """
@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from perdure.admin.inspect import Stats
+from perdure.admin.schedules import description
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, Job
 from perdure.model.queue_settings import QueueSettings
+from perdure.model.schedule import Schedule
 from perdure.model.state import STATES
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo
@@ -51,6 +53,8 @@ def job_document(job: Job) -> Document:
         "started_at": moment(job.started_at),
         "ended_at": moment(job.ended_at),
         "parked_at": moment(job.parked_at),
+        "schedule": job.schedule,
+        "tick_at": moment(job.tick_at),
     }
 
 
@@ -132,6 +136,40 @@ def group_document(group: ErrorGroup) -> Document:
         "last_at": moment(group.last_at),
         "sample": None if group.sample is None else failure_document(group.sample),
         "sample_id": group.sample_id,
+    }
+
+
+def schedule_document(schedule: Schedule) -> Document:
+    """A schedule with its definition, how it stands, and what it has done."""
+    known = schedule.definition
+    return {
+        "name": schedule.name,
+        "state": schedule.standing,
+        "problem": schedule.problem,
+        "cron": known.cron,
+        "tz": known.tz,
+        "description": description(schedule),
+        "is_recurring": known.is_recurring,
+        "overlap": known.overlap,
+        "missed": known.missed,
+        "origin": schedule.origin,
+        "task": known.task,
+        "args": payload(known.args),
+        "queue": known.queue,
+        "priority": known.priority,
+        "delivery": known.delivery,
+        "retry": known.retry,
+        "max_attempts": known.max_attempts,
+        "timeout": seconds(known.timeout),
+        "next_at": moment(schedule.next_at),
+        "last_tick_at": moment(schedule.last_tick_at),
+        "last_job_id": schedule.last_job_id,
+        "is_busy": schedule.is_busy,
+        "fired": schedule.fired,
+        "skipped": schedule.skipped,
+        "queued": [moment(tick) for tick in schedule.backlog],
+        "created_at": moment(schedule.created_at),
+        "named_at": moment(schedule.named_at),
     }
 
 

@@ -91,7 +91,7 @@ def known_queue(store: Store, name: str) -> Reply[QueueInfo]:
 @stepped
 def history(store: Store, job_id: str, limit: int = 100) -> Steps[builtins.list[Attempt]]:
     """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
-    _check_limit(limit)
+    check_limit(limit)
     job = yield from ask(get(store, job_id))
     return (yield from ask(store.history(job.id, limit)))
 
@@ -99,7 +99,7 @@ def history(store: Store, job_id: str, limit: int = 100) -> Steps[builtins.list[
 @stepped
 def list(store: Store, filters: Mapping[str, Any], *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Job]]:
     """A page of matching jobs, newest first."""
-    _check_limit(limit)
+    check_limit(limit)
     where = yield from read_filters(store, filters)
     after = None if cursor is None else read_id(cursor)
     # One more than asked for tells whether there is a next page without counting.
@@ -162,7 +162,8 @@ def stats(store: Store) -> Steps[Stats]:
     )
 
 
-def _check_limit(limit: int) -> None:
+def check_limit(limit: int) -> None:
+    """Refuse pages that are empty or too large."""
     if not 1 <= limit <= LARGEST_PAGE:
         raise BadOption(
             f"limit is {limit}; it must lie between 1 and {LARGEST_PAGE}.",

@@ -36,6 +36,8 @@ class Filters(TypedDict, total=False):
     group: str | None
     """The fingerprint of an error group."""
     reason: str | None
+    schedule: str | None
+    """The name of the schedule that made them."""
     before: Moment | None
     """Ended (or, if not ended, created) before this moment."""
     after: Moment | None

@@ -75,7 +75,7 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
 
     A value is taken as JSON where it is JSON, else as text: count=3, name=Ada, tags='["a","b"]'.
     """
-    positional, named = _read_arguments(arguments, args_json)
+    positional, named = read_arguments(arguments, args_json)
     given = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
     with session.app(may_create=True) as app:
         if session.has_app and task not in app.tasks:
@@ -91,7 +91,8 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
         output.say(job_id)
 
 
-def _read_arguments(pairs: tuple[str, ...], text: str | None) -> tuple[list[Any], dict[str, Any]]:
+def read_arguments(pairs: tuple[str, ...], text: str | None) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named arguments from key=value pairs and JSON."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     if text is not None:

@@ -24,6 +24,10 @@ COMMANDS = {
     "jobs": ("perdure.cli.jobs:jobs", "List, show, cancel and retry jobs."),
     "dlq": ("perdure.cli.dlq:dlq", "The dead letters: understand them, bring them back, dismiss them."),
     "queues": ("perdure.cli.queues:queues", "List, pause, resume and limit queues."),
+    "schedules": (
+        "perdure.cli.schedules:schedules",
+        "Rules that make jobs: list, add, look ahead, run, pause, remove.",
+    ),
     "workers": ("perdure.cli.workers:workers", "See who runs the jobs."),
     "policy": ("perdure.cli.policy:policy", "See what retry policies do before they do it."),
     "explain": ("perdure.cli.explain:explain", "Say which limit and delays hold for a task or job, and why."),

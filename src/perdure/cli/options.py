@@ -43,12 +43,13 @@ def filter_options(*, state: bool) -> Callable[[Command], Command]:
         click.option("--error", metavar="TEXT", help="Only jobs whose last error has this text."),
         click.option("--group", metavar="FINGERPRINT", help="Only jobs of this error group."),
         click.option("--reason", metavar="REASON", help="Only jobs with this reason, such as exhausted."),
+        click.option("--schedule", metavar="NAME", help="Only jobs that this schedule made."),
         click.option("--before", metavar="WHEN", help="Ended (else created) before: ISO time in UTC, or 1h ago."),
         click.option("--after", metavar="WHEN", help="Ended (else created) after: ISO time in UTC, or 1h ago."),
     ]
     if state:
         options.insert(0, click.option("--state", type=click.Choice(STATE_NAMES), help="Only jobs in this state."))
-    names = ("state", "task", "queue", "error", "group", "reason", "before", "after")
+    names = ("state", "task", "queue", "error", "group", "reason", "schedule", "before", "after")
 
     def add(command: Command) -> Command:
         @functools.wraps(command)

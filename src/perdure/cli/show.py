@@ -33,10 +33,10 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
         return
     output.fields(_facts(job, why, now))
     output.heading("arguments")
-    output.say(_pretty(job.args))
+    output.say(pretty(job.args))
     if job.result is not None:
         output.heading("result")
-        output.say(_pretty(job.result))
+        output.say(pretty(job.result))
     _print_attempts(attempts, job, now)
     output.heading("what you can do")
     for step in _next_steps(job):
@@ -64,6 +64,9 @@ def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
         facts.append(("timeout", output.rough(job.timeout)))
     if job.unique is not None:
         facts.append(("unique", job.unique))
+    if job.schedule is not None:
+        tick = "run by hand" if job.tick_at is None else f"tick of {output.absolute(job.tick_at)}"
+        facts.append(("schedule", f"{job.schedule} ({tick})"))
     facts += [
         ("priority", str(job.priority)),
         ("delivery", job.delivery.replace("_", " ")),
@@ -97,7 +100,8 @@ def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
             output.say(f"  {line.rstrip()}")
 
 
-def _pretty(text: bytes) -> str:
+def pretty(text: bytes) -> str:
+    """Stored JSON text, indented for people."""
     value = payload(text)
     return "  " + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
 

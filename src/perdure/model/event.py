@@ -20,6 +20,8 @@ class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The effective max_attempts that the decision was made with."""
     started_at: datetime
     ended_at: datetime
+    next_tick_at: datetime | None = None
+    """Where the job died and a recurring schedule made it: the schedule's next tick."""
 
 
 class CommitLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -67,6 +69,22 @@ class StoreRecovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     outage: timedelta
 
 
+class TicksFired(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A schedule came due: jobs were made for these ticks, and so many others were skipped."""
+
+    schedule: str
+    ticks: tuple[datetime, ...]
+    skipped: int
+    fired_at: datetime
+
+
+class ScheduleBroken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A schedule cannot fire; it is looked at again from time to time."""
+
+    schedule: str
+    problem: str
+
+
 Event = (
     AttemptEnded
     | CommitLost
@@ -76,6 +94,8 @@ Event = (
     | WorkerReaped
     | StoreTrouble
     | StoreRecovered
+    | TicksFired
+    | ScheduleBroken
 )
 
 

@@ -43,6 +43,10 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """The job's own retry policy in its text form, if it has one."""
     delivery: Delivery = "at_least_once"
     timeout: timedelta | None = None
+    schedule: str | None = None
+    """The name of the schedule that makes it, if one does."""
+    tick_at: datetime | None = None
+    """The tick that it is made for."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Since when the job has been parked, while it is."""
     is_cancelling: bool = False
     """An operator asked for its cancellation while it was running."""
+    schedule: str | None = None
+    """The name of the schedule that made it, if one did."""
+    tick_at: datetime | None = None
+    """The tick that it was made for; None when a person had the schedule run at once."""
 
     @property
     def is_final(self) -> bool:

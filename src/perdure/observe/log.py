@@ -17,8 +17,10 @@ from perdure.model.event import (
     CommitLost,
     Event,
     LeaseExpired,
+    ScheduleBroken,
     StoreRecovered,
     StoreTrouble,
+    TicksFired,
     WorkerReaped,
     WorkerStarted,
     WorkerStopped,
@@ -90,6 +92,15 @@ def _line(event: Event) -> _Line | None:
         case StoreRecovered(part=part, outage=outage):
             fields = {"event": "store_recovered", "part": part, "outage": outage.total_seconds()}
             return logging.WARNING, f"The {part} reaches the store again after {_rounded(outage)}", fields
+        case TicksFired(schedule=schedule, ticks=ticks, skipped=skipped):
+            if skipped == 0:
+                return None
+            fields = {"event": "ticks_skipped", "schedule": schedule, "fired": len(ticks), "skipped": skipped}
+            count = "1 tick was" if skipped == 1 else f"{skipped} ticks were"
+            return logging.INFO, f"Schedule {schedule}: {count} skipped", fields
+        case ScheduleBroken(schedule=schedule, problem=problem):
+            fields = {"event": "schedule_broken", "schedule": schedule, "problem": problem}
+            return logging.ERROR, f"Schedule {schedule} does not fire: {clean(problem, 300)}", fields
         case _:
             assert_never(event)
 
@@ -113,6 +124,10 @@ def _attempt(event: AttemptEnded) -> _Line | None:
         fields["error"] = clean(str(outcome.error), 300)
     if outcome.delay is not None:
         fields["delay"] = outcome.delay.total_seconds()
+    if job.schedule is not None:
+        fields["schedule"] = job.schedule
+    if event.next_tick_at is not None:
+        fields["next_tick_at"] = event.next_tick_at.isoformat()
     level = logging.ERROR if outcome.state == "dead" else logging.WARNING
     if outcome.attempt in ("released", "snoozed") or outcome.state in ("succeeded", "cancelled"):
         level = logging.INFO
@@ -132,6 +147,11 @@ def _sentence(event: AttemptEnded) -> str:
             )
         case "waiting" | "ready":
             return f"Job {job.id} was {outcome.attempt} and will run again{why}"
+        case "dead" if event.next_tick_at is not None:
+            return (
+                f"Job {job.id} failed after {max(0, outcome.failures - 1)} retries, rescheduled for next occurrence: "
+                f"{_clock_time(event.next_tick_at)}; this one is dead ({outcome.reason}){why}"
+            )
         case "dead" if outcome.reason in ("exhausted", "timeout", "lost"):
             return f"Job {job.id} failed after {outcome.failures - 1} retries, dead ({outcome.reason}){why}"
         case "dead":

@@ -19,6 +19,7 @@ from perdure.model.event import AttemptEnded, CommitLost, Observer
 from perdure.model.failure import Failure
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import Outcome
+from perdure.runtime.occurrence import next_ticks
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Ended
@@ -100,7 +101,7 @@ class Committer:
             # An outcome that cannot be written at all must cost neither its neighbours nor the worker.
             accepted = [await self._commit_bare(finished) for finished in batch]
         self._done(batch)
-        self._tell(batch, accepted)
+        await self._tell(batch, accepted)
 
     async def _commit(self, batch: list[Finished]) -> list[bool]:
         """Write a batch, however often the store has to be asked while the lease lasts."""
@@ -127,7 +128,8 @@ class Committer:
             bare = msgspec.structs.replace(finished.outcome, error=unstorable, result=None, note=None)
             return (await self._commit([msgspec.structs.replace(finished, outcome=bare)]))[0]
 
-    def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
+    async def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
+        ticks = await next_ticks(self._store, [(finished.job, finished.outcome) for finished in batch])
         for finished, is_accepted in zip(batch, accepted, strict=True):
             if not is_accepted:
                 self._observer.tell(CommitLost(job=finished.job, outcome=finished.outcome))
@@ -139,6 +141,7 @@ class Committer:
                         limit=finished.limit,
                         started_at=finished.started_at,
                         ended_at=finished.ended_at,
+                        next_tick_at=ticks.get(finished.job.schedule or ""),
                     )
                 )
 

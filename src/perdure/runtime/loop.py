@@ -1,4 +1,4 @@
-"""The rhythm that promoter, canceller, reaper and pruner share: one step, then wait for a hint or a time."""
+"""The rhythm that promoter, canceller, scheduler, reaper and pruner share: one step, then wait for a hint or a time."""
 
 from __future__ import annotations
 

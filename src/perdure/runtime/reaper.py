@@ -16,6 +16,7 @@ from perdure.model.job import Job
 from perdure.model.outcome import Vanished
 from perdure.runtime.committer import Finished
 from perdure.runtime.handler import Registry
+from perdure.runtime.occurrence import next_ticks
 from perdure.store import Store
 
 _BATCH = 500
@@ -40,7 +41,7 @@ class Reaper:
         finished = [self._decide(job) for job in reaped.jobs]
         ended = [one.ended(job.worker) for one, job in zip(finished, reaped.jobs, strict=True) if job.worker]
         accepted = await self._store.commit(ended) if ended else []
-        self._tell([one for one, is_accepted in zip(finished, accepted, strict=True) if is_accepted])
+        await self._tell([one for one, is_accepted in zip(finished, accepted, strict=True) if is_accepted])
         return 0.0 if len(reaped.jobs) == _BATCH else self._every
 
     def _decide(self, job: Job) -> Finished:
@@ -55,7 +56,8 @@ class Reaper:
             ended_at=now,
         )
 
-    def _tell(self, finished: list[Finished]) -> None:
+    async def _tell(self, finished: list[Finished]) -> None:
+        ticks = await next_ticks(self._store, [(one.job, one.outcome) for one in finished])
         for worker, jobs in Counter(one.job.worker for one in finished).items():
             self._observer.tell(WorkerReaped(worker=str(worker), jobs=jobs))
         for one in finished:
@@ -66,5 +68,6 @@ class Reaper:
                     limit=one.limit,
                     started_at=one.started_at,
                     ended_at=one.ended_at,
+                    next_tick_at=ticks.get(one.job.schedule or ""),
                 )
             )

@@ -20,6 +20,7 @@ from perdure.model.decide import decide
 from perdure.model.event import Observer, WorkerStopped
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
+from perdure.model.schedule import Definition
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.executor import Executor
@@ -31,6 +32,7 @@ from perdure.runtime.membership import Membership, on_loop
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
+from perdure.runtime.scheduler import Scheduler
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
 from perdure.store import Store
@@ -53,6 +55,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_prefetch: int
     retention: timedelta
     version: str
+    schedules: tuple[Definition, ...] = ()
+    """Those of the app's code."""
 
 
 class Worker:
@@ -83,6 +87,7 @@ class Worker:
         self._stopping_now = asyncio.Event()
         self._released = 0
         self._hinted: list[Loop] = []
+        self._scheduling: Loop | None = None
         self._is_waking = False
         self._membership = Membership(
             store=store,
@@ -154,7 +159,7 @@ class Worker:
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """Promoter, canceller, tuner, reaper and pruner, each in its own rhythm, and the watch over the lease."""
+        """The parts that go in a rhythm of their own, and the watch over the lease."""
         store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
         reaper = Reaper(
             store=store,
@@ -167,8 +172,17 @@ class Worker:
         promoter = Promoter(store=store, clock=clock, poll=poll)
         canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
         pruner = Pruner(store=store, retention=self._plan.retention)
+        scheduler = Scheduler(
+            store=store,
+            clock=clock,
+            random=self._random,
+            observer=self._observer,
+            poll=poll,
+            definitions=self._plan.schedules,
+        )
+        self._scheduling = self._loop("scheduler", scheduler.step)
         hinted = {"promoter": promoter.step, "canceller": canceller.step, "tuner": self._tuner.step}
-        self._hinted = [self._loop(part, step) for part, step in hinted.items()]
+        self._hinted = [*(self._loop(part, step) for part, step in hinted.items()), self._scheduling]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
@@ -216,6 +230,8 @@ class Worker:
         self._fetcher.freed()
         if any(self._frees_a_place(one.job) for one in batch):
             self._fetcher.wake()
+        if self._scheduling is not None and any(one.job.schedule for one in batch):
+            self._scheduling.wake()  # a tick that waited for this job may fire now
 
     def _frees_a_place(self, job: Job) -> bool:
         """Whether the job's end lets another of its queue run: there is a limit, and others are kept back by it."""

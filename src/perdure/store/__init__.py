@@ -8,11 +8,12 @@ from perdure.store.capability import Capabilities
 from perdure.store.jobs import JobStore
 from perdure.store.notes import NoteStore
 from perdure.store.reads import QueueStore, ReadStore
+from perdure.store.schedules import ScheduleStore
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import WorkerStore
 
 
-class Store(JobStore, WorkerStore, ReadStore, QueueStore, NoteStore, Protocol):
+class Store(JobStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteStore, Protocol):
     """An open engine: every verb of the seam."""
 
     @property
@@ -26,4 +27,14 @@ class Store(JobStore, WorkerStore, ReadStore, QueueStore, NoteStore, Protocol):
         ...
 
 
-__all__ = ["Capabilities", "JobStore", "NoteStore", "QueueStore", "ReadStore", "Store", "Wakeups", "WorkerStore"]
+__all__ = [
+    "Capabilities",
+    "JobStore",
+    "NoteStore",
+    "QueueStore",
+    "ReadStore",
+    "ScheduleStore",
+    "Store",
+    "Wakeups",
+    "WorkerStore",
+]

@@ -30,6 +30,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     """The fingerprint of an error group."""
     reason: str | None = None
+    schedule: str | None = None
+    """The name of the schedule that made them."""
     before: datetime | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: datetime | None = None

@@ -6,8 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from perdure.clock import to_microseconds
-from perdure.engines.postgres.rows import from_batch, from_duration, from_optional_text, from_text, is_id
+from perdure.engines.postgres.rows import (
+    from_batch,
+    from_duration,
+    from_moment,
+    from_optional_text,
+    from_text,
+    is_id,
+)
 from perdure.engines.postgres.verb import Script, Step, Verb
 from perdure.errors import BadOption, EngineBusy
 from perdure.model.job import JobId, NewJob
@@ -26,7 +32,7 @@ class Hint(msgspec.Struct, frozen=True):
     sender: str = ""
 
 
-class _Row(msgspec.Struct, frozen=True):
+class JobRow(msgspec.Struct, frozen=True):
     """A job as enqueue.sql takes it."""
 
     place: int
@@ -42,6 +48,8 @@ class _Row(msgspec.Struct, frozen=True):
     retry: str | None
     timeout: int | None
     args: bytes
+    schedule: str | None
+    tick_at: int | None
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -55,7 +63,7 @@ class _Standing(msgspec.Struct, frozen=True):
 
 def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
     """The verb; what is answered is the id that stands for each job."""
-    rows = [_row(place, job) for place, job in enumerate(jobs)]
+    rows = [to_row(place, job) for place, job in enumerate(jobs)]
     return Verb(
         lambda: script(rows, hint),
         # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
@@ -66,10 +74,10 @@ def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
 
 def enqueue_within(jobs: Sequence[NewJob], hint: Hint) -> Script[list[JobId]]:
     """The same as a script for a caller's connection."""
-    return script([_row(place, job) for place, job in enumerate(jobs)], hint)
+    return script([to_row(place, job) for place, job in enumerate(jobs)], hint)
 
 
-def script(rows: Sequence[_Row], hint: Hint) -> Script[list[JobId]]:
+def script(rows: Sequence[JobRow], hint: Hint) -> Script[list[JobId]]:
     """Make the jobs, and where a unique key is taken find who has it, until an id stands for each job."""
     ids = [JobId(row.id) for row in rows]
     left = list(rows)
@@ -93,12 +101,12 @@ def script(rows: Sequence[_Row], hint: Hint) -> Script[list[JobId]]:
     raise EngineBusy("A unique key was taken and freed again and again.", "The same call may be tried again.")
 
 
-def missing_rows(rows: Sequence[_Row], missing: Sequence[_Standing]) -> Iterator[_Row]:
+def missing_rows(rows: Sequence[JobRow], missing: Sequence[_Standing]) -> Iterator[JobRow]:
     """The whole rows of those that were not made."""
     return (rows[one.place] for one in missing)
 
 
-def _not_made(rows: Sequence[_Row], made: set[str]) -> list[_Standing]:
+def _not_made(rows: Sequence[JobRow], made: set[str]) -> list[_Standing]:
     """The jobs with a unique key that the statement did not make; of an id twice the first is the one made."""
     missing = []
     for row in rows:
@@ -111,28 +119,31 @@ def _not_made(rows: Sequence[_Row], made: set[str]) -> list[_Standing]:
     return missing
 
 
-def _parts(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+def _parts(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:
     for start in range(0, len(rows), _LARGEST):
         yield rows[start : start + _LARGEST]
 
 
-def _row(place: int, job: NewJob) -> _Row:
+def to_row(place: int, job: NewJob) -> JobRow:
+    """A job as the statements take it."""
     if not is_id(job.id):
         raise BadOption(f"The job's id {job.id[:50]!r} is no UUID.", "Let Perdure make the ids.")
-    return _Row(
+    return JobRow(
         place=place,
         id=job.id,
         task=from_text(job.task),
         queue=from_text(job.queue),
         priority=job.priority,
         delay=from_duration(job.delay),
-        run_at=None if job.run_at is None else to_microseconds(job.run_at),
+        run_at=from_moment(job.run_at),
         delivery=job.delivery,
         unique_key=from_optional_text(job.unique),
         max_attempts=job.max_attempts,
         retry=from_optional_text(job.retry),
         timeout=from_duration(job.timeout),
         args=job.args,
+        schedule=from_optional_text(job.schedule),
+        tick_at=from_moment(job.tick_at),
     )
 
 

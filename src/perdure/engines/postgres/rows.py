@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from perdure.clock import from_microseconds
+from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.verb import Row
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId
@@ -56,6 +56,8 @@ def to_job(row: Row) -> Job:
         replayed_at=to_moment(row[25]),
         parked_at=to_moment(row[26]),
         is_cancelling=row[27],
+        schedule=to_optional_text(row[28]),
+        tick_at=to_moment(row[29]),
     )
 
 
@@ -102,6 +104,10 @@ def is_id(text: str) -> bool:
 
 def to_moment(value: int | None) -> datetime | None:
     return None if value is None else from_microseconds(value)
+
+
+def from_moment(value: datetime | None) -> int | None:
+    return None if value is None else to_microseconds(value)
 
 
 def to_duration(value: int | None) -> timedelta | None:

@@ -11,7 +11,19 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, notes, queues, reads, replay, workers
+from perdure.engines.postgres import (
+    caller,
+    commit,
+    enqueue,
+    fetch,
+    jobs,
+    notes,
+    queues,
+    reads,
+    replay,
+    schedules,
+    workers,
+)
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
@@ -23,12 +35,14 @@ from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
+from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
+from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, WorkerInfo
 
@@ -193,6 +207,27 @@ class PostgresStore:
 
     def notes(self, kind: str, limit: int) -> Reply[builtins.list[Note]]:
         return self._ask(notes.notes(kind, limit))
+
+    def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
+        return self._ask(schedules.put_schedule(schedule, replaces), wakes=bool)
+
+    def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
+        return self._ask(schedules.get_schedules(names))
+
+    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
+        return self._ask(schedules.schedules(limit, after))
+
+    def remove_schedule(self, name: str) -> Reply[bool]:
+        return self._ask(schedules.remove_schedule(name))
+
+    def name_schedules(self, names: Sequence[str]) -> Reply[None]:
+        return self._ask(schedules.name_schedules(names))
+
+    def due(self, limit: int) -> Reply[Due]:
+        return self._ask(schedules.due(limit))
+
+    def fire(self, firings: Sequence[Firing]) -> Reply[builtins.list[bool]]:
+        return self._ask(schedules.fire(firings), wakes=any)
 
     def _ask(self, verb: Verb[T], *, wakes: Callable[[T], bool] | None = None, is_beat: bool = False) -> Reply[T]:
         def answered(answer: T) -> None:

@@ -25,13 +25,14 @@ def enqueue(jobs: Sequence[NewJob]) -> Verb[list[JobId]]:
         )
     arguments: list[Argument] = []
     for job in jobs:
-        arguments += _arguments(job)
+        arguments += to_arguments(job)
     # Ids are made by the client, so a second try finds what the first one made.
     answer = yield Call("enqueue", arguments, is_write=True)
     return [JobId(job_id.decode()) for job_id in answer]
 
 
-def _arguments(job: NewJob) -> tuple[Argument, ...]:
+def to_arguments(job: NewJob) -> tuple[Argument, ...]:
+    """A job as fragments/make.lua takes it."""
     delay: Argument = b"" if job.delay is None else from_duration(job.delay)
     run_at: Argument = b"" if job.delay is not None or job.run_at is None else to_microseconds(job.run_at)
     return (
@@ -47,4 +48,6 @@ def _arguments(job: NewJob) -> tuple[Argument, ...]:
         optional(job.retry),
         b"" if job.delivery == "at_least_once" else optional(job.delivery),
         b"" if job.timeout is None else optional(from_duration(job.timeout)),
+        optional(job.schedule),
+        b"" if job.tick_at is None else optional(to_microseconds(job.tick_at)),
     )

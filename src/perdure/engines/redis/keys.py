@@ -3,7 +3,7 @@
 All keys begin with the store's prefix in braces and a colon, `{perdure}:` unless the URL says otherwise. The braces are
 a hash tag: in a Cluster all keys of a store are in one slot, so that any script may touch any of them. Scripts declare
 the prefix alone and derive the keys from it. No key has a time to live, and none is left behind: when every job is
-pruned and no worker, switch or note is left, only `schema` is.
+pruned and no worker, switch, note or schedule is left, only `schema` is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The scripts that write it."""
 
 
-_MOVERS = ("enqueue", "fetch", "commit", "promote", "cancel", "retry", "replay", "discard", "prune")
+_MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "retry", "replay", "discard", "prune")
 
 KEYS = (
     Key(
@@ -40,20 +40,20 @@ KEYS = (
         holds="`token|delay|record` of each attempt of a job that did not succeed, oldest first",
         writers=("commit", "prune"),
     ),
-    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=("enqueue", "prune")),
+    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=("enqueue", "fire", "prune")),
     Key(
         name="ready:<lane>:<queue>",
         type="zset",
         holds="`run_at:id` of each ready job, run_at in eighteen digits",
         score="the priority, negated",
-        writers=("enqueue", "fetch", "commit", "promote", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "retry", "replay"),
     ),
     Key(
         name="waiting",
         type="zset",
         holds="`run_at:id` of each waiting job, run_at in eighteen digits",
         score="0",
-        writers=("enqueue", "commit", "promote", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", "commit", "promote", "cancel", "retry", "replay"),
     ),
     Key(
         name="running:<worker>",
@@ -142,6 +142,38 @@ KEYS = (
         type="set",
         holds="the id of each worker that was struck off while it held jobs",
         writers=("reap", "deregister", "register", "commit"),
+    ),
+    Key(
+        name="schedule:<schedule>",
+        type="hash",
+        holds="a schedule: its revision, its document, and when a worker last named it",
+        writers=("put_schedule", "remove_schedule", "name_schedules", "fire"),
+    ),
+    Key(
+        name="schedules",
+        type="zset",
+        holds="the name of every schedule",
+        score="0",
+        writers=("put_schedule", "remove_schedule", "fire"),
+    ),
+    Key(
+        name="due",
+        type="zset",
+        holds="the name of each schedule that has a tick to come",
+        score="its next tick",
+        writers=("put_schedule", "remove_schedule", "fire"),
+    ),
+    Key(
+        name="queued",
+        type="set",
+        holds="the name of each schedule with ticks that wait for its earlier job",
+        writers=("put_schedule", "remove_schedule", "fire"),
+    ),
+    Key(
+        name="unfinished:<schedule>",
+        type="set",
+        holds="the ids of the jobs of a schedule that have not ended",
+        writers=("enqueue", "fire", "commit", "cancel", "retry", "replay"),
     ),
     Key(name="schema", type="string", holds="the version of this layout", writers=("schema",)),
 )

@@ -74,6 +74,8 @@ def to_job(job_id: bytes, flat: Sequence[bytes]) -> Job:
         replayed_at=to_moment(found(b"replayed_at")),
         parked_at=to_moment(found(b"parked_at")),
         is_cancelling=found(b"is_cancelling") is not None,
+        schedule=_text(found(b"schedule")),
+        tick_at=to_moment(found(b"tick_at")),
     )
 
 

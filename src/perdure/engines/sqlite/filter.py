@@ -1,7 +1,7 @@
 """A JobFilter as parameters of the statements that take one, and the variant of the statement that is fast.
 
 SQLite uses a partial index only where the statement names the state itself; so each statement with a filter comes in
-one variant per state, one for ids and one for all jobs.
+one variant per state, one for ids, one for a schedule and one for all jobs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _AMONG_STATE = {
     state: {"among": f"state = '{state}'", "through": f"INDEXED BY perdure_jobs_{state}"}
     for state in ("waiting", "ready", "running", "dead", "cancelled")
 }
+_AMONG_SCHEDULE = {"among": "schedule = :schedule", "through": "INDEXED BY perdure_jobs_schedule"}
 _IN_ORDER = ("dead", "cancelled")
 """The states whose partial index is in the order of ids."""
 
@@ -31,12 +32,14 @@ def filtered(name: str, where: JobFilter) -> str:
     """The variant of a statement that looks at no more jobs than it must."""
     if where.ids is not None:
         return statement(name, **_AMONG_IDS)
+    if where.schedule is not None:
+        return statement(name, **_AMONG_SCHEDULE)
     return statement(name, **_AMONG_STATE.get(where.state or "", _AMONG_ALL))
 
 
 def filtered_in_order(connection: sqlite3.Connection, name: str, where: JobFilter) -> str:
     """The variant that finds the newest jobs soonest: by id, unless those of the state are few."""
-    if where.ids is None and where.state in _AMONG_STATE and where.state not in _IN_ORDER:
+    if where.ids is None and where.schedule is None and where.state in _AMONG_STATE and where.state not in _IN_ORDER:
         narrow = _AMONG_STATE[where.state]
         (count,) = connection.execute(statement("few", **narrow), {"limit": FEW}).fetchone()
         if count == FEW:
@@ -54,6 +57,7 @@ def parameters(where: JobFilter, **more: Any) -> dict[str, Any]:
         "error": where.error,
         "group": where.group,
         "reason": where.reason,
+        "schedule": where.schedule,
         "before": None if where.before is None else to_microseconds(where.before),
         "after": None if where.after is None else to_microseconds(where.after),
         **more,

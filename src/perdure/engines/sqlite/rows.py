@@ -50,6 +50,8 @@ def to_job(row: Row) -> Job:
         replayed_at=to_moment(row[25]),
         parked_at=to_moment(row[26]),
         is_cancelling=row[27] == 1,
+        schedule=row[28],
+        tick_at=to_moment(row[29]),
     )
 
 
@@ -74,6 +76,8 @@ def from_new_job(job: NewJob, now: int) -> Row:
         job.retry,
         from_duration(job.timeout),
         from_json_text(job.args),
+        job.schedule,
+        from_moment(job.tick_at),
     )
 
 
@@ -97,6 +101,10 @@ def to_json_text(value: str | bytes | list[str]) -> bytes:
 
 def to_moment(value: int | None) -> datetime | None:
     return None if value is None else from_microseconds(value)
+
+
+def from_moment(value: datetime | None) -> int | None:
+    return None if value is None else to_microseconds(value)
 
 
 def to_duration(value: int | None) -> timedelta | None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.door import Door
-from perdure.engines.sqlite import commit, enqueue, fetch, jobs, notes, queues, reads, replay, workers
+from perdure.engines.sqlite import commit, enqueue, fetch, jobs, notes, queues, reads, replay, schedules, workers
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
@@ -24,12 +24,14 @@ from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
+from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
+from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, WorkerInfo
 
@@ -227,6 +229,31 @@ class SqliteStore:
 
     def notes(self, kind: str, limit: int) -> Reply[builtins.list[Note]]:
         return self._read(functools.partial(notes.notes, kind=kind, limit=limit))
+
+    def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
+        return self._write(functools.partial(schedules.put_schedule, schedule=schedule, replaces=replaces), wakes=bool)
+
+    def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
+        return self._read(functools.partial(schedules.get_schedules, names=names))
+
+    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
+        return self._read(functools.partial(schedules.schedules, limit=limit, after=after))
+
+    def remove_schedule(self, name: str) -> Reply[bool]:
+        return self._write(functools.partial(schedules.remove_schedule, name=name))
+
+    def name_schedules(self, names: Sequence[str]) -> Reply[None]:
+        return self._write(functools.partial(schedules.name_schedules, names=names))
+
+    def due(self, limit: int) -> Reply[Due]:
+        return self._read(functools.partial(schedules.due, limit=limit))
+
+    def fire(self, firings: Sequence[Firing]) -> Reply[builtins.list[bool]]:
+        return self._write(
+            functools.partial(schedules.fire, firings=firings),
+            peek=functools.partial(schedules.peek_fire, firings=firings),
+            wakes=any,
+        )
 
     def _write(
         self, work: Work[T], *, peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perdure.admin import inspect, operate
 from perdure.admin.document import queue_document
-from perdure.task import checked_queue
+from perdure.model.option import checked_queue
 from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
 from perdure.web.requests import NoBody, NoQuery, PauseBody

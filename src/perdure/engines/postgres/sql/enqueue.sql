@@ -1,11 +1,11 @@
--- enqueue: makes jobs, but none whose id exists or whose (task, unique key) is taken by a live job.
+-- enqueue: makes jobs, but none whose id or tick exists or whose (task, unique key) is taken by a live job.
 -- Parameters: jobs (a JSON array of objects, bytes in base64), now, channel (to wake others through; null: wake nobody),
 --     sender (what the wake-up says).
 -- Rows: one (the ids of those jobs with a unique key that were made, nothing).
--- Concurrency: both conflicts are decided by unique indexes, so of two equal enqueues one makes the job; the other waits
+-- Concurrency: all conflicts are decided by unique indexes, so of two equal enqueues one makes the job; the other waits
 --     for it. Keys are taken in one order by everybody, so that batches do not wait for each other in a circle; of one
 --     key twice in a batch the first makes the job.
--- Indexes: the primary key, jobs_unique.
+-- Indexes: the primary key, jobs_unique, jobs_tick.
 WITH asked AS MATERIALIZED (
     SELECT
         one.*,
@@ -23,7 +23,9 @@ WITH asked AS MATERIALIZED (
         max_attempts integer,
         retry text,
         timeout bigint,
-        args text
+        args text,
+        schedule text,
+        tick_at bigint
     )
 ),
 
@@ -41,7 +43,9 @@ made AS (
         max_attempts,
         retry,
         timeout,
-        args
+        args,
+        schedule,
+        tick_at
     )
     SELECT
         asked.id,
@@ -56,7 +60,9 @@ made AS (
         asked.max_attempts,
         asked.retry,
         asked.timeout,
-        DECODE(asked.args, 'base64')
+        DECODE(asked.args, 'base64'),
+        asked.schedule,
+        asked.tick_at
     FROM asked
     ORDER BY asked.task, asked.unique_key, asked.place
     ON CONFLICT DO NOTHING

@@ -7,6 +7,7 @@
 --+ counts
 --+ lines
 --+ unique
+--+ unfinished
 --+ room
 local reason = ARGV[3]
 local ANSWERS = {cancelled = 'already cancelled', dead = 'already ended', succeeded = 'already ended'}
@@ -18,6 +19,7 @@ local function end_now(id, job)
   leave(state, lane, queue, job[4], id)
   redis.call('HSET', prefix .. 'job:' .. id, 'state', 'cancelled', 'reason', reason, 'ended_at', now_text)
   free_unique(job[5], job[6], id)
+  finish(job[9], id)
   count(state, lane, queue, -1)
   count('cancelled', lane, queue, 1)
   redis.call('ZADD', prefix .. 'ended', now_text, id)
@@ -37,12 +39,15 @@ for at = 4, #ARGV do
   local id = ARGV[at]
   local job = redis.call(
     'HMGET', prefix .. 'job:' .. id,
-    'state', 'lane', 'queue', 'run_at', 'task', 'unique', 'worker', 'is_cancelling'
+    'state', 'lane', 'queue', 'run_at', 'task', 'unique', 'worker', 'is_cancelling', 'schedule'
   )
   if job[1] == 'running' then
     expect('set', 'cancelling:' .. job[7])
   elseif job[1] == 'ready' then
     expect('zset', 'ready:' .. (job[2] or 'fresh') .. ':' .. job[3])
+  end
+  if job[9] then
+    expect('set', 'unfinished:' .. job[9])
   end
   found[#found + 1] = job
 end

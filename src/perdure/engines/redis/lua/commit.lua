@@ -14,6 +14,7 @@
 --+ counts
 --+ lines
 --+ unique
+--+ unfinished
 --+ room
 local HEAD, SUCCESS, OTHER = 10, 2, 5
 expect('zset', 'waiting', 'ended', 'dead', 'cancelled')
@@ -37,13 +38,16 @@ while at <= #ARGV do
   local job = redis.call(
     'HMGET', prefix .. 'job:' .. id,
     'state', 'attempt', 'worker', 'lane', 'queue', 'is_cancelling', 'token', 'task', 'unique', 'priority', 'origin',
-    'reason', 'run_at', 'error', 'parked_at'
+    'reason', 'run_at', 'error', 'parked_at', 'schedule'
   )
   local answer = 0
   -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
   if job[1] == 'running' and job[2] == attempt and job[3] == worker and not seen[id] then
     expect('hash', 'running:' .. worker)
     expect('set', 'cancelling:' .. worker)
+    if job[16] then
+      expect('set', 'unfinished:' .. job[16])
+    end
     if ARGV[at + 4] ~= 'succeeded' then
       expect('list', 'attempts:' .. id)
       expect('zset', 'ready:' .. ARGV[at + 5] .. ':' .. (given(ARGV[at + HEAD]) or job[5]))
@@ -128,6 +132,7 @@ local function settle(at, job)
   if state ~= 'waiting' and state ~= 'ready' then
     put('ended_at', now_text)
     free_unique(job[8], job[9], id)
+    finish(job[16], id)
   end
   redis.call('HSET', key, unpack(set))
   redis.call('HDEL', key, unpack(gone))

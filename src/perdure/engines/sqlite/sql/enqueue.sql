@@ -1,8 +1,8 @@
--- enqueue: makes jobs, but none whose id exists or whose (task, unique key) is taken by a live job.
+-- enqueue: makes jobs, but none whose id or tick exists or whose (task, unique key) is taken by a live job.
 -- Parameters: rows of the columns; state is ready or waiting by the store's now.
 -- Rows: none; the count of changed rows says how many jobs were made.
--- Concurrency: both conflicts are decided by unique indexes, so of two equal enqueues one makes the job.
--- Indexes: the primary key, perdure_jobs_unique.
+-- Concurrency: all conflicts are decided by unique indexes, so of two equal enqueues one makes the job.
+-- Indexes: the primary key, perdure_jobs_unique, perdure_jobs_tick.
 INSERT INTO perdure_jobs (
     id,
     task,
@@ -16,7 +16,9 @@ INSERT INTO perdure_jobs (
     max_attempts,
     retry,
     timeout,
-    args
+    args,
+    schedule,
+    tick_at
 )
 VALUES /*+ rows */
 ON CONFLICT DO NOTHING

@@ -33,7 +33,9 @@ SELECT
             ended_at,
             replayed_at,
             parked_at,
-            is_cancelling
+            is_cancelling,
+            schedule,
+            tick_at
         )
     )
 FROM perdure_jobs

@@ -26,4 +26,6 @@ jobs.id::text,
     jobs.ended_at,
     jobs.replayed_at,
     jobs.parked_at,
-    jobs.is_cancelling
+    jobs.is_cancelling,
+    jobs.schedule,
+    jobs.tick_at

@@ -5,6 +5,7 @@
     AND (:task::text IS NULL OR jobs.task = :task::text)
     AND (:queue::text IS NULL OR jobs.queue = :queue::text OR jobs.origin = :queue::text)
     AND (:reason::text IS NULL OR jobs.reason = :reason::text)
+    AND (:schedule::text IS NULL OR jobs.schedule = :schedule::text)
     AND (:group::text IS NULL OR jobs.fingerprint = :group::text)
     AND (:before::bigint IS NULL OR COALESCE(jobs.ended_at, jobs.created_at) < :before::bigint)
     AND (:after::bigint IS NULL OR COALESCE(jobs.ended_at, jobs.created_at) >= :after::bigint)

@@ -2,7 +2,9 @@
 -- Gives false when a live job holds its unique key: then nothing has changed.
 local function put_back(id, run_at)
   local job = prefix .. 'job:' .. id
-  local found = redis.call('HMGET', job, 'state', 'lane', 'queue', 'origin', 'task', 'unique', 'priority', 'attempt')
+  local found = redis.call(
+    'HMGET', job, 'state', 'lane', 'queue', 'origin', 'task', 'unique', 'priority', 'attempt', 'schedule'
+  )
   local state, queue, task, unique = found[1], found[3], found[5], found[6]
   if unique then
     local field = unique_field(task, unique)
@@ -23,6 +25,9 @@ local function put_back(id, run_at)
     redis.call('HSET', job, 'lane', lane)
   end
   redis.call('ZREM', prefix .. state, id)
+  if found[9] then
+    redis.call('SADD', prefix .. 'unfinished:' .. found[9], id)
+  end
   if state == 'cancelled' then
     redis.call('ZREM', prefix .. 'ended', id)
   end

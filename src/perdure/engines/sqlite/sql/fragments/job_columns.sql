@@ -26,4 +26,6 @@ started_at,
 ended_at,
 replayed_at,
 parked_at,
-is_cancelling
+is_cancelling,
+schedule,
+tick_at

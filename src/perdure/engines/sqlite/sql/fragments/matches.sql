@@ -3,6 +3,7 @@
     AND (:task IS NULL OR task = :task)
     AND (:queue IS NULL OR queue = :queue OR origin = :queue)
     AND (:reason IS NULL OR reason = :reason)
+    AND (:schedule IS NULL OR schedule = :schedule)
     AND (:group IS NULL OR fingerprint = :group)
     AND (:before IS NULL OR COALESCE(ended_at, created_at) < :before)
     AND (:after IS NULL OR COALESCE(ended_at, created_at) >= :after)

@@ -11,32 +11,35 @@ becomes ready; each worker fills its slots and fetches. Only one attempt moves a
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from random import Random
 from types import TracebackType
 from typing import Any, TypeVar
 
-from perdure.app import App, Surroundings
+from perdure.app import App
+from perdure.assembly import Surroundings
 from perdure.clock import VirtualClock
 from perdure.duration import Duration, parse_duration
 from perdure.engines.opener import open_store
 from perdure.errors import BadOption, JobNotFound, UsageError
 from perdure.identity import Ids
 from perdure.model.fairness import Fairness
-from perdure.model.job import Attempt, Job, JobId, WorkerId
+from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
+from perdure.model.schedule import Definition
 from perdure.runtime.committer import Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
 from perdure.runtime.held import Holding
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.reaper import Reaper
+from perdure.runtime.scheduler import Scheduler
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.testing.beside import outside_loop
+from perdure.testing.crew import Crew
 
 T = TypeVar("T")
 
@@ -46,29 +49,6 @@ _LEASE = timedelta(days=36500)
 _LARGEST_BATCH = 1000
 _MOST_ATTEMPTS = 1_000_000
 _MOST_UNUSED = 1_000
-
-
-class _Crew:
-    """One worker of the harness: its slots, what it holds in advance, and the claims that it carries fractions in."""
-
-    def __init__(self, worker: WorkerId, queues: tuple[str, ...] | None, *, slots: int, prefetch: int, batch: int):
-        self.worker = worker
-        self.is_usual = False
-        """Whether it is the one that serves when the test adds none: it does not wait for a poll."""
-        self.queues = queues
-        self.slots = slots
-        self.prefetch = prefetch
-        self.batch = batch
-        self.buffer: deque[Job] = deque()
-        self.busy = 0
-        self.claims: dict[tuple[str, ...], Claims] = {}
-        self.is_registered = False
-
-    @property
-    def room(self) -> int:
-        """How many jobs to ask for, by the fetcher's rule: none while the buffer is well filled."""
-        held = len(self.buffer)
-        return 0 if held > self.prefetch // 2 else min(self.batch, self.slots - self.busy + self.prefetch - held)
 
 
 class Harness:
@@ -83,13 +63,15 @@ class Harness:
         self._ids = Ids(self.clock, self._noise)
         self._before: Surroundings | None = None
         self._runner: asyncio.Runner | None = None
-        self._crew: list[_Crew] = []
-        self._running: dict[asyncio.Task[Finished | None], _Crew] = {}
+        self._crew: list[Crew] = []
+        self._running: dict[asyncio.Task[Finished | None], Crew] = {}
         self._moving: asyncio.Task[Finished | None] | None = None
         self._rested = asyncio.Event()
         self._sleepers: list[tuple[datetime, int, asyncio.Future[None], asyncio.Task[Finished | None]]] = []
         self._sleeps = 0
         self._said: dict[str, QueueSettings] = {}
+        self._scheduler: Scheduler | None = None
+        self._definitions: tuple[Definition, ...] = ()
 
     def __enter__(self) -> Harness:
         if self._before is not None:
@@ -115,7 +97,7 @@ class Harness:
         assert self._runner is not None
         self._executor.close()
         self._run(self._app.registry.release())
-        _outside_loop(self._runner.close)
+        outside_loop(self._runner.close)
         self._app.close()
         self._app.surroundings = self._before
         self._before = self._runner = None
@@ -138,7 +120,7 @@ class Harness:
         names = None if queues is None else tuple(queues)
         if names == ():
             raise BadOption("A worker needs queues.", "Leave them out for all queues.")
-        self._crew.append(_Crew(self._ids.worker(), names, slots=slots, prefetch=prefetch, batch=batch))
+        self._crew.append(Crew(self._ids.worker(), names, slots=slots, prefetch=prefetch, batch=batch))
 
     async def sleep(self, duration: Duration) -> None:
         """For handlers: let so much of the test's time pass; the slot stays taken, and others run beside it."""
@@ -182,7 +164,7 @@ class Harness:
             work.close()
             raise UsageError("The harness is not open.", "Use it inside `with app.testing() as t:`.")
         runner = self._runner
-        return _outside_loop(lambda: runner.run(work))
+        return outside_loop(lambda: runner.run(work))
 
     async def _advance(self, until: datetime) -> int:
         count = await self._drain()
@@ -193,14 +175,16 @@ class Harness:
         return count + await self._drain()
 
     async def _next_moment(self) -> datetime | None:
-        """When something happens next: a job is due, a handler wakes, a vanished worker's lease or a pause ends."""
+        """When something happens next: a job or tick is due, a handler wakes, a vanished lease or a pause ends."""
         promoted = await self.store.promote(0)
+        due = await self.store.due(0)
         own = {crew.worker for crew in self._crew}
-        moments = [worker.lease_until for worker in await self.store.workers() if worker.id not in own]
-        moments += [self._sleepers[0][0]] if self._sleepers else []
-        moments += [self.clock.now() + self._app.settings.poll] if await self._is_held_back() else []
+        leases = [worker.lease_until for worker in await self.store.workers() if worker.id not in own]
         pauses = [queue.paused_until for queue in await self.store.queues()]
-        return min((moment for moment in [promoted.next_run_at, *moments, *pauses] if moment is not None), default=None)
+        sleeps = [self._sleepers[0][0]] if self._sleepers else []
+        polls = [self.clock.now() + self._app.settings.poll] if await self._is_held_back() else []
+        moments = [promoted.next_run_at, due.next_at, *leases, *pauses, *sleeps, *polls]
+        return min((moment for moment in moments if moment is not None), default=None)
 
     async def _is_held_back(self) -> bool:
         """Whether something is ready that a strict share keeps from a worker with room, which then asks at its poll."""
@@ -227,11 +211,12 @@ class Harness:
         while True:
             ended = await self._end_attempts()
             count += ended
+            fired = await self._fire()
             await Promoter(store=self.store, clock=self.clock, poll=1.0).step()
             # Asked anew in each round: a handler may have enqueued, to a queue that nobody had heard of.
             ready = {queue.name: queue.ready for queue in await self.store.queues()}
             self._said = await self.store.settings()
-            if not ended and sum(ready.values()) == left:
+            if not ended and not fired and sum(ready.values()) == left:
                 return count
             await self._serve(ready)
             left = sum(ready.values())
@@ -252,6 +237,25 @@ class Harness:
             await self.store.commit([finished.ended(finished.job.worker)])
         return len(over)
 
+    async def _fire(self) -> int:
+        """Fire what is due; how many jobs that made."""
+        definitions = tuple(self._app.registry.schedules.values())
+        if self._scheduler is None or definitions != self._definitions:
+            self._definitions = definitions
+            self._scheduler = Scheduler(
+                store=self.store,
+                clock=self.clock,
+                random=self._noise,
+                observer=self._app.observer,
+                poll=1.0,
+                quiet=0.0,
+                definitions=definitions,
+            )
+        before = self._scheduler.fired
+        while await self._scheduler.step() == 0.0:
+            pass
+        return self._scheduler.fired - before
+
     async def _serve(self, ready: dict[str, int]) -> None:
         """Let each worker fill its slots and fetch; takes what they claim off what is ready."""
         for crew in self._crew:
@@ -267,7 +271,7 @@ class Harness:
                 if len(jobs) < room:
                     break
 
-    async def _fetch(self, crew: _Crew, queues: tuple[str, ...], room: int) -> list[Job]:
+    async def _fetch(self, crew: Crew, queues: tuple[str, ...], room: int) -> list[Job]:
         if not crew.is_registered:
             crew.is_registered = True
             await self.store.register(
@@ -294,7 +298,7 @@ class Harness:
     def _fairness(self, queue: str) -> Fairness:
         return self._app.registry.fairness(queue, self._said.get(queue, NOTHING_SAID))
 
-    async def _fill(self, crew: _Crew) -> None:
+    async def _fill(self, crew: Crew) -> None:
         """Start what the worker holds in its free slots, one attempt after the other."""
         while crew.buffer and crew.busy < crew.slots:
             crew.busy += 1
@@ -310,26 +314,3 @@ class Harness:
         await asyncio.wait([task, resting], return_when=asyncio.FIRST_COMPLETED)
         self._moving = None
         resting.cancel()
-
-
-def _outside_loop(call: Callable[[], T]) -> T:
-    """Make a call that runs an event loop; from inside another running loop, in a thread beside it."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return call()
-    answers: list[T] = []
-    errors: list[BaseException] = []
-
-    def beside() -> None:
-        try:
-            answers.append(call())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=beside, name="perdure-harness")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return answers[0]

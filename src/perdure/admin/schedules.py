@@ -1,0 +1,211 @@
+"""What operators do to schedules: list, add, pause, resume, run now, look ahead, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+import msgspec
+
+from perdure.admin.inspect import Page, check_limit
+from perdure.admin.steps import Mapped, Steps, ask, stepped
+from perdure.duration import Duration
+from perdure.errors import BadOption, EngineBusy, PerdureError, Refused, ScheduleNotFound
+from perdure.model.codec import PAYLOAD_LIMIT, encode_args
+from perdure.model.job import JobId
+from perdure.model.limit import Limit
+from perdure.model.retry import Retry
+from perdure.model.schedule import (
+    Definition,
+    Missed,
+    Overlap,
+    Schedule,
+    Ticks,
+    new_schedule,
+    next_revision,
+    paused,
+    redefined,
+    resumed,
+)
+from perdure.model.schedule_option import make_definition
+from perdure.model.state import Delivery
+from perdure.store import Store
+from perdure.store.reply import Reply
+from perdure.store.schedules import Firing
+
+MOST_TICKS = 1000
+_TRIES = 10
+"""How often a change is tried again when a scheduler came between."""
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """How the jobs of a schedule are made, and what it does about ticks that come too soon or were missed."""
+
+    tz: str
+    queue: str
+    priority: int
+    max_attempts: Limit | None
+    max_retries: Limit | None
+    retry: Retry | str | None
+    delivery: Delivery
+    timeout: Duration | None
+    overlap: Overlap
+    missed: Missed
+    recurring: bool
+
+
+def define(
+    name: str, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], cron: str, options: ScheduleOptions
+) -> Definition:
+    """The definition of a schedule as an operator gives it."""
+    given: dict[str, Any] = dict(options)
+    is_recurring = given.pop("recurring", True)
+    unknown = set(given) - set(ScheduleOptions.__annotations__)
+    if unknown:
+        raise BadOption(f"There is no option {min(unknown)!r} of a schedule.", f"There are: {', '.join(_OPTIONS)}.")
+    encoded = encode_args(tuple(args), dict(kwargs), PAYLOAD_LIMIT)
+    return make_definition(name=name, task=task, args=encoded, cron=cron, is_recurring=is_recurring, **given)
+
+
+@stepped
+def schedules(store: Store, *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Schedule]]:
+    """A page of schedules by name."""
+    check_limit(limit)
+    found = yield from ask(store.schedules(limit=limit + 1, after=cursor))
+    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+def schedule(store: Store, name: str) -> Reply[Schedule]:
+    """The schedule of that name; raises ScheduleNotFound."""
+
+    def found(schedules: list[Schedule | None]) -> Schedule:
+        if schedules[0] is None:
+            raise _not_found(name)
+        return schedules[0]
+
+    return Mapped(store.get_schedules([name]), found)
+
+
+@stepped
+def add_schedule(store: Store, definition: Definition, *, replace: bool = False) -> Steps[Schedule]:
+    """Keep a schedule under its name; the same one again changes nothing, another needs `replace`."""
+    for _ in range(_TRIES):
+        now = yield from ask(store.now())
+        [known] = yield from ask(store.get_schedules([definition.name]))
+        if known is not None and known.definition == definition:
+            return known
+        if known is None:
+            wanted = new_schedule(definition, "operator", now)
+        else:
+            _check_replaceable(known, is_asked=replace)
+            wanted = redefined(known, definition, "operator", now)
+        if (yield from ask(store.put_schedule(wanted, None if known is None else known.revision))):
+            return wanted
+    raise _busy(definition.name)
+
+
+def pause_schedule(store: Store, name: str) -> Reply[bool]:
+    """Stop firing a schedule; whether that changed anything."""
+    return _change(store, name, lambda known, now: None if known.is_paused else paused(known))
+
+
+def resume_schedule(store: Store, name: str) -> Reply[bool]:
+    """Fire a paused schedule again, from its next tick on; whether that changed anything."""
+    return _change(store, name, lambda known, now: resumed(known, now) if known.is_paused else None)
+
+
+@stepped
+def run_schedule_now(store: Store, name: str) -> Steps[JobId]:
+    """Make a job of a schedule at once, beside its ticks; refused while one is unfinished, unless they may overlap."""
+    for _ in range(_TRIES):
+        known = yield from ask(schedule(store, name))
+        if known.is_busy and known.definition.overlap != "allow":
+            raise Refused(
+                f"A job of the schedule {name} is unfinished, and its overlap is {known.definition.overlap!r}.",
+                f"See it with `perdure jobs ls --schedule {name}`; wait for it, or cancel it first.",
+            )
+        now = yield from ask(store.now())
+        job = known.job_now(now)
+        after = msgspec.structs.replace(known, last_job_id=job.id, fired=known.fired + 1)
+        after = msgspec.structs.replace(after, revision=next_revision(after, job.id))
+        needs_idle = known.definition.overlap != "allow"
+        step = Firing(name=name, replaces=known.revision, schedule=after, jobs=(job,), needs_idle=needs_idle)
+        [is_taken] = yield from ask(store.fire([step]))
+        if is_taken:
+            return job.id
+    raise _busy(name)
+
+
+@stepped
+def next_ticks(store: Store, name: str, n: int = 5) -> Steps[list[datetime]]:
+    """The next ticks of a schedule, whether it is paused or not; raises ScheduleNotFound."""
+    known = yield from ask(schedule(store, name))
+    now = yield from ask(store.now())
+    found = ticks_from(known.ticks(), max(now, known.since), n)
+    return found if known.definition.is_recurring else found[:1]
+
+
+@stepped
+def remove_schedule(store: Store, name: str) -> Steps[None]:
+    """Forget a schedule; the jobs that it made stay. Raises ScheduleNotFound."""
+    if not (yield from ask(store.remove_schedule(name))):
+        raise _not_found(name)
+
+
+def ticks_from(ticks: Ticks, after: datetime, n: int) -> list[datetime]:
+    """The first n ticks after a moment."""
+    if not 1 <= n <= MOST_TICKS:
+        raise BadOption(f"n is {n}; it must lie between 1 and {MOST_TICKS}.")
+    found: list[datetime] = []
+    tick = ticks.after(after)
+    while tick is not None and len(found) < n:
+        found.append(tick)
+        tick = ticks.after(tick)
+    return found
+
+
+def description(schedule: Schedule) -> str | None:
+    """A schedule's rule in plain words; None where it cannot be worked out here."""
+    try:
+        return schedule.ticks().rule.describe()
+    except PerdureError:
+        return None
+
+
+_OPTIONS = tuple(ScheduleOptions.__annotations__)
+
+
+@stepped
+def _change(store: Store, name: str, change: Callable[[Schedule, datetime], Schedule | None]) -> Steps[bool]:
+    for _ in range(_TRIES):
+        known = yield from ask(schedule(store, name))
+        now = yield from ask(store.now())
+        wanted = change(known, now)
+        if wanted is None:
+            return False
+        if (yield from ask(store.put_schedule(wanted, known.revision))):
+            return True
+    raise _busy(name)
+
+
+def _check_replaceable(known: Schedule, *, is_asked: bool) -> None:
+    if known.origin == "code":
+        raise Refused(
+            f"The schedule {known.name} is defined in the app's code, which would take its place again.",
+            "Change it there, or choose another name.",
+        )
+    if not is_asked:
+        raise Refused(
+            f"There is another schedule named {known.name}.", "Choose another name, or ask for it to be replaced."
+        )
+
+
+def _not_found(name: str) -> ScheduleNotFound:
+    return ScheduleNotFound(
+        f"No schedule is named {name[:80]!r}.", "`perdure schedules ls` lists them; one that fires once is gone then."
+    )
+
+
+def _busy(name: str) -> EngineBusy:
+    return EngineBusy(f"The schedule {name} was changed again and again.", "The same call may be tried again.")

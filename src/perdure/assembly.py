@@ -1,0 +1,90 @@
+"""Puts a worker or a scheduler together from what an app knows and the surroundings it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from random import Random
+
+import msgspec
+
+from perdure.clock import Clock
+from perdure.identity import Ids
+from perdure.model.event import Observer
+from perdure.model.turns import read_weights
+from perdure.registry import Registry
+from perdure.runtime.scheduler import LoneScheduler, Scheduler
+from perdure.runtime.worker import Plan, Worker
+from perdure.settings import Settings
+from perdure.store import Store
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an app works in: real time and the configured store, or a test's."""
+
+    clock: Clock
+    random: Random
+    ids: Ids
+    open_store: Callable[[], Store]
+
+
+def make_worker(
+    registry: Registry,
+    settings: Settings,
+    *,
+    store: Store,
+    here: Surroundings,
+    observer: Observer,
+    queues: Sequence[str] | Mapping[str, int] | None,
+    concurrency: int | None,
+    lease: timedelta | None,
+    grace: timedelta | None,
+) -> Worker:
+    """A worker that is not running yet; what is not given is as the settings say."""
+    registry.refuse_unreachable_functions()
+    plan = Plan(
+        queues=read_weights(queues or settings.queues or registry.queue_names()),
+        concurrency=settings.concurrency if concurrency is None else concurrency,
+        lease=settings.lease if lease is None else lease,
+        grace=settings.grace if grace is None else grace,
+        poll=settings.poll,
+        prefetch=settings.prefetch,
+        max_prefetch=settings.max_prefetch,
+        retention=settings.retention,
+        version=version_here(),
+        schedules=tuple(registry.schedules.values()),
+    )
+    return Worker(
+        store=store,
+        registry=registry,
+        plan=plan,
+        clock=here.clock,
+        random=here.random,
+        observer=observer,
+        new_id=here.ids.worker,
+    )
+
+
+def make_scheduler(
+    registry: Registry, settings: Settings, *, store: Store, here: Surroundings, observer: Observer
+) -> LoneScheduler:
+    """What fires schedules by itself; it is not running yet."""
+    scheduler = Scheduler(
+        store=store,
+        clock=here.clock,
+        random=here.random,
+        observer=observer,
+        poll=settings.poll.total_seconds(),
+        definitions=tuple(registry.schedules.values()),
+    )
+    return LoneScheduler(scheduler, store=store, clock=here.clock, random=here.random, observer=observer)
+
+
+def version_here() -> str:
+    """The version of this Perdure."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
+
+    try:
+        return version("perdure")
+    except PackageNotFoundError:
+        return "unknown"

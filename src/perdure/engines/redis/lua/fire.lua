@@ -1,0 +1,67 @@
+-- fire: takes steps of schedules, each if its schedule has the revision that the step is based on, and makes their jobs.
+-- KEYS: the store's prefix.
+-- ARGV: now, sender; then per step name, replaces, needs_idle ('1' or ''), revision ('' to remove the schedule), next_at (''
+--     for none), is_queued ('1' or ''), document, the number of its jobs, and of each what fragments/make.lua takes.
+-- Returns: for each step 1 when it was taken, now or before, else 0.
+-- Guarantees: nothing else runs meanwhile, so of any number of equal steps one is taken. Everything is looked at before the
+--     first write. A job that exists already is not made again.
+--+ start
+--+ given
+--+ counts
+--+ lines
+--+ unique
+--+ make
+--+ room
+--+ schedule
+local HEAD = 8
+expect('zset', 'jobs', 'waiting')
+expect('hash', 'counts', 'unique')
+
+local answers = {}
+local taken = {}
+local new = {}
+local seen = {}
+local at = 3
+while at <= #ARGV do
+  local name, replaces, revision, number = ARGV[at], ARGV[at + 1], ARGV[at + 3], tonumber(ARGV[at + 7])
+  expect_schedule(name)
+  local found = redis.call('HGET', prefix .. 'schedule:' .. name, 'revision')
+  local is_held = ARGV[at + 2] == '1' and redis.call('EXISTS', prefix .. 'unfinished:' .. name) == 1
+  -- [INV-21] A tick is one revision's to fire, and the revision changes with it.
+  local is_taken = found == replaces and not is_held and not seen[name]
+  answers[#answers + 1] = (is_taken or (found == revision and revision ~= '')) and 1 or 0
+  if is_taken then
+    seen[name] = true
+    taken[#taken + 1] = at
+    for job = at + HEAD, at + HEAD + (number - 1) * WIDTH, WIDTH do
+      if redis.call('EXISTS', prefix .. 'job:' .. ARGV[job]) == 0 then
+        local wrong = look_at_new(job)
+        if wrong then
+          return wrong
+        end
+        new[#new + 1] = job
+      end
+    end
+  end
+  at = at + HEAD + number * WIDTH
+end
+
+if #taken == 0 then
+  return answers
+end
+begin_to_write()
+for _, step in ipairs(taken) do
+  if ARGV[step + 3] == '' then
+    drop_schedule(ARGV[step])
+  else
+    keep_schedule(ARGV[step], ARGV[step + 3], ARGV[step + 4], ARGV[step + 5], ARGV[step + 6])
+  end
+end
+for _, job in ipairs(new) do
+  make(job)
+end
+write_made()
+write_lines()
+write_counts()
+tell_news()
+return answers

@@ -1,0 +1,102 @@
+"""The verbs of schedules: a document by name, changed only by who has seen its revision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from perdure.clock import from_microseconds, to_microseconds
+from perdure.engines.redis.enqueue import to_arguments
+from perdure.engines.redis.rows import to_moment
+from perdure.engines.redis.verb import Argument, Call, Verb, optional
+from perdure.model.schedule import Schedule
+from perdure.store.schedules import Due, Firing
+
+MOST = 1000
+"""The most schedules that one script shows or changes."""
+
+_decode = msgspec.json.Decoder(Schedule).decode
+
+
+def put_schedule(schedule: Schedule, replaces: str | None) -> Verb[bool]:
+    kept = yield Call(
+        "put_schedule", (schedule.name.encode(), optional(replaces), *_arguments(schedule)), is_write=True
+    )
+    return bool(kept)
+
+
+def get_schedules(names: Sequence[str]) -> Verb[list[Schedule | None]]:
+    found: list[Schedule | None] = []
+    for first in range(0, len(names), MOST):
+        page = [name.encode() for name in names[first : first + MOST]]
+        answer = yield Call("get_schedules", page)
+        found += [None if one[0] is None else _to_schedule(one) for one in answer]
+    return found
+
+
+def schedules(limit: int, after: str | None) -> Verb[list[Schedule]]:
+    found: list[Schedule] = []
+    while len(found) < limit:
+        asked = min(limit - len(found), MOST)
+        page = yield Call("schedules", ((after or "").encode(), asked))
+        found += [_to_schedule(one) for one in page]
+        if len(page) < asked:
+            break
+        after = found[-1].name
+    return found
+
+
+def remove_schedule(name: str) -> Verb[bool]:
+    removed = yield Call("remove_schedule", (name.encode(),), is_write=True, is_repeatable=False)
+    return bool(removed)
+
+
+def name_schedules(names: Sequence[str]) -> Verb[None]:
+    for first in range(0, len(names), MOST):
+        yield Call("name_schedules", [name.encode() for name in names[first : first + MOST]], is_write=True)
+
+
+def due(limit: int) -> Verb[Due]:
+    now, next_at, found = yield Call("due", (max(0, min(limit, MOST)),))
+    return Due(
+        now=from_microseconds(int(now)),
+        schedules=tuple(_to_schedule(one) for one in found),
+        next_at=to_moment(next_at or None),
+    )
+
+
+def fire(firings: Sequence[Firing]) -> Verb[list[bool]]:
+    answers: list[bool] = []
+    for first in range(0, len(firings), MOST):
+        arguments: list[Argument] = []
+        for firing in firings[first : first + MOST]:
+            arguments += _step(firing)
+        # [INV-21] A step that nobody knows the fate of may be taken again: its revision tells whether it was.
+        taken = yield Call("fire", arguments, is_write=True)
+        answers += map(bool, taken)
+    return answers
+
+
+def _step(firing: Firing) -> list[Argument]:
+    after = (b"", b"", b"", b"") if firing.schedule is None else _arguments(firing.schedule)
+    step: list[Argument] = [firing.name.encode(), firing.replaces, b"1" if firing.needs_idle else b"", *after]
+    step.append(len(firing.jobs))
+    for job in firing.jobs:
+        step += to_arguments(job)
+    return step
+
+
+def _arguments(schedule: Schedule) -> tuple[Argument, ...]:
+    """Revision, next tick, whether there is a backlog, and the document."""
+    kept = msgspec.structs.replace(schedule, named_at=None, is_busy=False)
+    next_at: Argument = b"" if schedule.next_at is None else to_microseconds(schedule.next_at)
+    return (schedule.revision, next_at, b"1" if schedule.backlog else b"", msgspec.json.encode(kept))
+
+
+def _to_schedule(answer: Sequence[bytes | int | None]) -> Schedule:
+    """The schedule of what fragments/show_schedule.lua shows."""
+    document, named_at, is_busy = answer
+    assert isinstance(document, bytes)
+    assert not isinstance(named_at, int)
+    return msgspec.structs.replace(_decode(document), named_at=to_moment(named_at), is_busy=is_busy == 1)

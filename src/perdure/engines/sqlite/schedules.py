@@ -1,0 +1,104 @@
+"""The verbs of schedules: a document by name, changed only by who has seen its revision."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from perdure.clock import from_microseconds
+from perdure.engines.sqlite.enqueue import enqueue
+from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
+from perdure.engines.sqlite.rows import Row, from_moment, to_moment
+from perdure.engines.sqlite.sql import statement
+from perdure.model.schedule import Schedule
+from perdure.store.schedules import Due, Firing
+
+_decode = msgspec.json.Decoder(Schedule).decode
+_encode = msgspec.json.encode
+
+
+def put_schedule(connection: sqlite3.Connection, now: int, schedule: Schedule, replaces: str | None) -> bool:
+    values = {**_values(schedule), "replaces": replaces}
+    return connection.execute(statement("put_schedule"), values).rowcount == 1
+
+
+def get_schedules(connection: sqlite3.Connection, now: int, names: Sequence[str]) -> list[Schedule | None]:
+    rows = connection.execute(statement("get_schedules"), {"names": _encode(names).decode()}).fetchall()
+    found = {schedule.name: schedule for schedule in map(_to_schedule, rows)}
+    return [found.get(name) for name in names]
+
+
+def schedules(connection: sqlite3.Connection, now: int, limit: int, after: str | None) -> list[Schedule]:
+    values = {"above": after or "", "limit": max(0, limit)}
+    return [_to_schedule(row) for row in connection.execute(statement("schedules"), values).fetchall()]
+
+
+def remove_schedule(connection: sqlite3.Connection, now: int, name: str) -> bool:
+    return connection.execute(statement("remove_schedule"), {"name": name}).rowcount == 1
+
+
+def name_schedules(connection: sqlite3.Connection, now: int, names: Sequence[str]) -> None:
+    connection.execute(statement("name_schedules"), {"names": _encode(names).decode(), "now": now})
+
+
+def due(connection: sqlite3.Connection, now: int, limit: int) -> Due:
+    (next_at,) = connection.execute(statement("due_next")).fetchone()
+    values = {"now": now, "limit": max(0, limit)}
+    rows = connection.execute(statement("due"), values).fetchall()
+    values["limit"] -= len(rows)
+    rows += connection.execute(statement("due_queued"), values).fetchall()
+    return Due(now=from_microseconds(now), schedules=tuple(map(_to_schedule, rows)), next_at=to_moment(next_at))
+
+
+def peek_fire(connection: sqlite3.Connection, now: int, firings: Sequence[Firing]) -> list[bool] | NotAnswered:
+    """What the steps come to, if others have changed all of the schedules; so that late schedulers take no lock."""
+    found = [_revision(connection, firing.name) for firing in firings]
+    if any(revision == firing.replaces for revision, firing in zip(found, firings, strict=True)):
+        return NOT_ANSWERED
+    return [_is_taken(revision, firing) for revision, firing in zip(found, firings, strict=True)]
+
+
+def fire(connection: sqlite3.Connection, now: int, firings: Sequence[Firing]) -> list[bool]:
+    return [_fire(connection, now, firing) for firing in firings]
+
+
+def _fire(connection: sqlite3.Connection, now: int, firing: Firing) -> bool:
+    values: dict[str, Any] = {"name": firing.name, "replaces": firing.replaces, "needs_idle": int(firing.needs_idle)}
+    if firing.schedule is None:
+        changed = connection.execute(statement("fire_last"), values).rowcount
+    else:
+        changed = connection.execute(statement("fire"), {**values, **_values(firing.schedule)}).rowcount
+    if changed == 0:
+        return _is_taken(_revision(connection, firing.name), firing)
+    enqueue(connection.cursor(), now, firing.jobs)
+    return True
+
+
+def _revision(connection: sqlite3.Connection, name: str) -> str | None:
+    found = connection.execute(statement("fire_revision"), {"name": name}).fetchone()
+    return None if found is None else str(found[0])
+
+
+def _is_taken(revision: str | None, firing: Firing) -> bool:
+    """Whether this very step was taken before, and its reply lost."""
+    return firing.schedule is not None and revision == firing.schedule.revision
+
+
+def _values(schedule: Schedule) -> dict[str, Any]:
+    kept = msgspec.structs.replace(schedule, named_at=None, is_busy=False)
+    return {
+        "name": schedule.name,
+        "revision": schedule.revision,
+        "next_at": from_moment(schedule.next_at),
+        "is_queued": int(bool(schedule.backlog)),
+        "document": _encode(kept).decode(),
+    }
+
+
+def _to_schedule(row: Row) -> Schedule:
+    """The schedule of a row with the columns of fragments/schedule_columns.sql."""
+    document, named_at, is_busy = row
+    return msgspec.structs.replace(_decode(document), named_at=to_moment(named_at), is_busy=is_busy == 1)

@@ -1,0 +1,8 @@
+-- due: when the first schedule is due.
+-- Parameters: none.
+-- Rows: one (next_at), null when none is to come.
+-- Concurrency: reads only.
+-- Indexes: perdure_schedules_next.
+SELECT MIN(next_at)
+FROM perdure_schedules
+WHERE next_at IS NOT NULL

@@ -1,0 +1,181 @@
+"""Fires schedules: sleeps until the next tick, makes its job and moves on; any number of schedulers may do so at once.
+
+It waits for the earliest tick by the store's clock, for a hint, or for the next poll. What is due goes through `plan`,
+and each step is taken by the store if nobody was faster. The schedules of the app's code are registered with the first
+step and named once a minute; those that no worker names any more are orphaned and stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from random import Random
+
+import msgspec
+
+from perdure.clock import Clock
+from perdure.errors import EngineBusy, EngineFull, EngineUnreachable, PerdureError
+from perdure.model.event import Observer, ScheduleBroken, TicksFired
+from perdure.model.fire import Planned, plan, put_off
+from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
+from perdure.runtime.loop import Loop
+from perdure.runtime.membership import on_loop
+from perdure.runtime.trouble import Trouble
+from perdure.store import Store
+from perdure.store.schedules import Firing
+
+_BATCH = 500
+_NAME_EVERY = 60.0
+_BEATEN = 0.02
+"""How long to wait, at most, when others took all steps; they will have moved the schedules on by then."""
+
+_OUTAGES = (EngineUnreachable, EngineBusy, EngineFull)
+_Step = tuple[Schedule, Planned]
+
+
+class Scheduler:
+    """Calls due and fire."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        random: Random,
+        observer: Observer,
+        poll: float,
+        quiet: float = 0.1,
+        definitions: Sequence[Definition] = (),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._observer = observer
+        self._poll = poll
+        self._quiet = quiet
+        self._quiet_until = float("-inf")
+        self._definitions = tuple(definitions)
+        self._is_registered = not definitions
+        self._named_at = float("-inf")
+        self.fired = 0
+        """How many jobs it has made."""
+
+    async def step(self) -> float:
+        """Take the steps that are due; the seconds until the next is."""
+        began = self._clock.monotonic()
+        if began < self._quiet_until:
+            # Hints come with every job, and nearly none of them is about schedules: a few a second are heard.
+            return max(self._quiet_until - began, 0.001)
+        if not self._is_registered:
+            self._is_registered = await self._register()
+        await self._name()
+        looked = self._clock.monotonic()
+        due = await self._store.due(_BATCH)
+        if not due.schedules:
+            until = self._poll if due.next_at is None else max((due.next_at - due.now).total_seconds(), 0.001)
+            self._quiet_until = looked + min(until, self._quiet)
+            return min(self._poll, until)
+        steps = [(schedule, plan(schedule, due.now)) for schedule in due.schedules]
+        taken = await self._take(steps, due.now)
+        fired_at = due.now + timedelta(seconds=self._clock.monotonic() - looked)
+        for before, planned in taken:
+            self._tell(before, planned, fired_at)
+        return 0.0 if taken else self._random.uniform(0.0, _BEATEN)
+
+    async def _take(self, steps: Sequence[_Step], now: datetime) -> list[_Step]:
+        """Take steps together; those that nobody else has taken. One that cannot be stored costs no other."""
+        try:
+            answers = await self._store.fire([self._firing(before, planned) for before, planned in steps])
+        except _OUTAGES:
+            raise
+        except PerdureError as error:
+            if len(steps) == 1:
+                broken = put_off(steps[0][0], str(error), now)
+                await self._store.fire([self._firing(steps[0][0], broken)])
+                return [(steps[0][0], broken)]
+            return [taken for step in steps for taken in await self._take([step], now)]
+        return [step for step, is_taken in zip(steps, answers, strict=True) if is_taken]
+
+    def _firing(self, before: Schedule, planned: Planned) -> Firing:
+        after = planned.schedule
+        if after is not None:
+            # Two schedulers may plan the very same step; the salt tells whose it was.
+            salt = f"{self._random.getrandbits(64):x}"
+            after = msgspec.structs.replace(after, revision=next_revision(after, salt))
+        return Firing(
+            name=before.name,
+            replaces=before.revision,
+            schedule=after,
+            jobs=tuple(before.job(tick) for tick in planned.ticks),
+            needs_idle=planned.needs_idle,
+        )
+
+    def _tell(self, before: Schedule, planned: Planned, fired_at: datetime) -> None:
+        after = planned.schedule
+        self.fired += len(planned.ticks)
+        if planned.ticks or planned.skipped:
+            self._observer.tell(
+                TicksFired(schedule=before.name, ticks=planned.ticks, skipped=planned.skipped, fired_at=fired_at)
+            )
+        if after is not None and after.problem is not None and after.problem != before.problem:
+            self._observer.tell(ScheduleBroken(schedule=before.name, problem=after.problem))
+
+    async def _register(self) -> bool:
+        """Bring the store's schedules in line with the code; whether nobody came between."""
+        now = await self._store.now()
+        found = await self._store.get_schedules([definition.name for definition in self._definitions])
+        is_whole = True
+        for definition, known in zip(self._definitions, found, strict=True):
+            try:
+                wanted = _in_line(known, definition, now)
+            except PerdureError as error:
+                self._observer.tell(ScheduleBroken(schedule=definition.name, problem=str(error)))
+                continue
+            if wanted is not known:
+                is_whole &= await self._store.put_schedule(wanted, None if known is None else known.revision)
+        return is_whole
+
+    async def _name(self) -> None:
+        if self._definitions and self._clock.monotonic() - self._named_at >= _NAME_EVERY:
+            await self._store.name_schedules([definition.name for definition in self._definitions])
+            self._named_at = self._clock.monotonic()
+
+
+def _in_line(known: Schedule | None, definition: Definition, now: datetime) -> Schedule:
+    """The schedule as the code wants it; the very one that is known where nothing has changed."""
+    if known is None:
+        return new_schedule(definition, "code", now)
+    if known.definition != definition or known.origin != "code":
+        return redefined(known, definition, "code", now)
+    return known if known.problem is None or known.is_paused else mended(known)
+
+
+class LoneScheduler:
+    """A scheduler by itself, in a program that runs no jobs."""
+
+    def __init__(self, scheduler: Scheduler, *, store: Store, clock: Clock, random: Random, observer: Observer) -> None:
+        self._store = store
+        self._stopping = asyncio.Event()
+        trouble = Trouble("scheduler", clock=clock, random=random, observer=observer)
+        self._loop = Loop(scheduler.step, clock=clock, random=random, trouble=trouble)
+
+    def stop(self) -> None:
+        """Stop after the step in flight. Must be called on the event loop that runs it."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Fire schedules until stopped."""
+        here = asyncio.get_running_loop()
+        unsubscribe = self._store.wakeups.subscribe(lambda: on_loop(here, self._loop.wake))
+        working = asyncio.create_task(self._loop.run())
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            unsubscribe()
+            for task in (working, stopping):
+                task.cancel()
+            await asyncio.wait([working, stopping])
