@@ -199,7 +199,8 @@ def test_a_file_that_is_no_store_is_told_plainly(tmp_path: Path, nowhere: Runner
 
 def set_version(path: Path, version: int) -> None:
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE perdure_schema SET version = ?", (version,))
+    connection.execute("DELETE FROM perdure_schema")
+    connection.execute("INSERT INTO perdure_schema (version, applied_at) VALUES (?, 0)", (version,))
     connection.commit()
     connection.close()
 
