@@ -172,8 +172,6 @@ READS = [
     ["dlq", "discard", "--all", "--yes"],
     ["dlq", "export"],
     ["queues", "ls"],
-    ["queues", "show", "mail"],
-    ["queues", "set", "mail", "--concurrency", "5"],
     ["queues", "pause", "mail"],
     ["queues", "resume", "mail"],
     ["workers", "ls"],
@@ -201,6 +199,7 @@ def test_a_file_that_is_no_store_is_told_plainly(tmp_path: Path, nowhere: Runner
 
 def set_version(path: Path, version: int) -> None:
     connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM perdure_schema")
     connection.execute("INSERT INTO perdure_schema (version, applied_at) VALUES (?, 0)", (version,))
     connection.commit()
     connection.close()

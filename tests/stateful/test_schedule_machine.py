@@ -31,8 +31,8 @@ class ScheduleMachine(RuleBasedStateMachine):
 
     engine: Engine
 
-    @initialize()
-    def open(self) -> None:
+    @initialize(overlaps=st.tuples(*[st.sampled_from(OVERLAPS)] * 3), missed=st.sampled_from(MISSED))
+    def open(self, overlaps: tuple[str, ...], missed: str) -> None:
         self.directory = Path(tempfile.mkdtemp())
         self.clock = VirtualClock()
         self.store = open_store(self.engine.make_url(self.directory), clock=self.clock)
@@ -41,6 +41,8 @@ class ScheduleMachine(RuleBasedStateMachine):
         self.known: dict[str, Schedule] = {}
         self.late: list[Firing] = []
         self.salt = 0
+        for name, overlap, period in zip(NAMES, overlaps, (1, 3, 10), strict=True):
+            self.add(name, overlap, missed, period, is_recurring=True)
 
     @rule(
         name=names,
@@ -68,13 +70,10 @@ class ScheduleMachine(RuleBasedStateMachine):
         assert self.store.remove_schedule(name).wait() == (name in self.known)
         self.known.pop(name, None)
 
-    @rule(seconds=st.sampled_from([0.5, 1, 1, 3, 9, 40]))
-    def wait(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([0, 0.5, 1, 3, 9, 40]), is_late=st.booleans())
+    def fire(self, seconds: float, is_late: bool) -> None:
+        """After a while a scheduler looks and takes its steps, at once or, when others may have been faster, later."""
         self.clock.advance(seconds * SECOND)
-
-    @rule(is_late=st.booleans())
-    def fire(self, is_late: bool) -> None:
-        """A scheduler looks and takes its steps, at once or, when others may have been faster, later."""
         due = self.store.due(10).wait()
         assert {one.name for one in due.schedules} == self.due()
         self.salt += 1
@@ -84,16 +83,19 @@ class ScheduleMachine(RuleBasedStateMachine):
         else:
             self.take(steps)
 
-    @rule()
-    def fire_late(self) -> None:
+    @rule(seconds=st.sampled_from([1, 3, 9]))
+    def fire_twice(self, seconds: float) -> None:
+        """Two schedulers look at the same moment, and both take their steps."""
+        self.fire(seconds, is_late=True)
+        self.fire(0, is_late=False)
         steps, self.late = self.late, []
         for step in steps:
             self.take([step])
 
-    @rule(ending=st.sampled_from(["success", "retry", "death", "cancel", "stay"]))
-    def work(self, ending: str) -> None:
+    @rule(ending=st.sampled_from(["retry", "success", "retry", "death", "cancel"]), limit=st.sampled_from([50, 1]))
+    def work(self, ending: str, limit: int) -> None:
         self.store.promote(10).wait()
-        for job in self.scene.fetch(self.worker, limit=1):
+        for job in self.scene.fetch(self.worker, limit=limit):
             match ending:
                 case "success":
                     self.scene.end(job, success(job))
