@@ -36,10 +36,11 @@ pytest: setup    ## all tests, in parallel
 chaos: setup     ## the long crash campaign (several minutes)
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
 
-test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, and the worker tests on Redis
+test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, worker tests on Redis, many generated requests
 	@PERDURE_TEST_POSTGRES_MAJOR=16 $(BIN)/python -m pytest tests/conformance tests/engine_postgres -k postgres -n auto
 	@PERDURE_TEST_REDIS=6.2 $(BIN)/python -m pytest tests/conformance tests/stateful tests/engine_redis -k redis -n auto
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/engine_redis/test_cluster.py tests/runtime -k redis -n 2
+	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/web/test_schemathesis.py -n auto
 
 bench: setup     ## enqueue and drain beside the raw engine, as ratios
 	@$(BIN)/python bench/run.py

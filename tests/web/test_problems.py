@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.web.reach import Reach, check_problem
 
 from perdure import App
 from perdure.errors import EngineFull
-from perdure.web.app import Api, create_app
+from perdure.web.app import create_app
 from perdure.web.guard import HEADERS
 from perdure.web.problems import TITLES
 
@@ -116,9 +117,17 @@ async def test_an_engine_that_dies_is_told_and_found_again_when_it_is_back() -> 
         app.close()
 
 
-async def test_a_store_with_another_schema_is_not_ready(tmp_path: Path, api: Api) -> None:
-    import sqlite3
+async def test_a_store_that_was_migrated_under_a_running_server_is_not_ready(
+    app: App, reach: Reach, tmp_path: Path
+) -> None:
+    await reach.get("/healthz/ready")
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
+        connection.execute("INSERT INTO perdure_schema VALUES (99, 0)")
+    problem = await reach.get("/healthz/ready", 503)
+    assert problem["detail"].startswith("The store has schema version 99")
 
+
+async def test_a_store_of_a_newer_perdure_is_not_ready(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new.db"
     made = make_app(url)
     made.store.now().wait()

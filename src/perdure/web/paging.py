@@ -36,7 +36,7 @@ def read_cursor(cursor: str | None) -> str | None:
         data = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error):
         data = b""
-    if len(data) != 17 or data[:1] != _VERSION or _cursor(str(uuid.UUID(bytes=data[1:]))) != cursor:
+    if len(data) != 17 or _cursor(str(uuid.UUID(bytes=data[1:]))) != cursor:
         raise invalid("cursor is none that this API gave. Begin without one.", parameter="cursor")
     return str(uuid.UUID(bytes=data[1:]))
 
