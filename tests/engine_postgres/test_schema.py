@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -152,15 +153,19 @@ def make_first_version(schema: str) -> None:
         )
 
 
-def test_a_store_of_the_first_version_is_migrated_while_others_work_on_its_jobs(empty: str, schema: str) -> None:
+def test_a_store_of_the_first_version_is_migrated_once_those_who_work_on_it_are_done(empty: str, schema: str) -> None:
     make_first_version(schema)
     with pytest.raises(SchemaTooOld):
         open_it(empty)
     with psycopg.connect(postgres.shared_server()) as busy:
-        # A claim that has not ended holds its locks on the jobs; the migration does not wait for it.
+        # A claim that has not ended holds its locks on the jobs.
         busy.execute(in_schema("UPDATE perdure.jobs SET priority = 1", schema).encode())
-        store = open_it(empty, auto_migrate=True)
-        busy.rollback()
+        with ThreadPoolExecutor(1) as beside:
+            migrating = beside.submit(open_it, empty, auto_migrate=True)
+            with pytest.raises(TimeoutError):
+                migrating.result(0.3)
+            busy.rollback()
+            store = migrating.result(60)
     (queue,) = store.queues().wait()
     assert (queue.ready, queue.is_paused, queue.pause_reason, queue.paused_until) == (1, True, "upgrade", None)
     worker = RealScene(store).worker()

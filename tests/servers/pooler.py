@@ -35,12 +35,14 @@ class Pooler:
         """How many transactions each session has seen."""
         self._open: list[socket.socket] = [self._listener]
         for number in range(_SESSIONS):
-            self._sessions.append(_Session(number, socket.create_connection(self._target), self._startup))
+            far = socket.create_connection(self._target)
+            self._open.append(far)
+            self._sessions.append(_Session(number, far, self._startup))
         self._greeting = self._sessions[0].greeting
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        for one in [*self._open, *(session.socket for session in self._sessions)]:
+        for one in self._open:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()

@@ -13,6 +13,8 @@ from perdure.engines.postgres.sql import PACKAGE, in_schema, quoted, statement
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.store.reads import SchemaStatus
 
+_PATIENCE_MS = 30_000
+
 
 def schema_status() -> Verb[SchemaStatus]:
     """Which version the store has, and which is wanted."""
@@ -24,6 +26,8 @@ def migrate(connection: ThreadConnection, schema: str, now: int | None, *, auto_
     if not missing(PACKAGE, found_version(connection, schema), auto_migrate=auto_migrate):
         return
     with connection.transaction():
+        # A change of a table waits for all who use it, and all others wait behind it: better to give up after a while.
+        connection.execute(f"SET LOCAL lock_timeout = {_PATIENCE_MS}".encode())
         _run(connection, "fetch_lock", schema, {"keys": [f"perdure {schema} migration"]})
         # Looked at again under the lock: another process may have migrated meanwhile.
         for migration in missing(PACKAGE, found_version(connection, schema), auto_migrate=True):
