@@ -113,8 +113,8 @@ class Bench:
     def turn(self) -> tuple[float, float]:
         """Claim a batch and commit it; the milliseconds of each."""
         began = time.perf_counter()
-        want = Want(queue=QUEUE, fresh=self.batch, retry=0)
-        jobs = self._store.fetch(WORKER, [want], self.batch).wait()
+        want = Want(queue=QUEUE, count=self.batch, retry_share=0, carry=0)
+        jobs = self._store.fetch(WORKER, [want], self.batch).wait().jobs
         claimed = time.perf_counter()
         assert len(jobs) == self.batch
         accepted = self._store.commit([_succeeded(job) for job in jobs]).wait()
