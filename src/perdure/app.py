@@ -16,9 +16,8 @@ from perdure.client_sync import Client
 from perdure.clock import Clock, SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
-from perdure.errors import BadOption
 from perdure.http_task import HttpJobs
-from perdure.identity import Ids
+from perdure.identity import Ids, version
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
@@ -30,19 +29,12 @@ from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.state import Delivery
 from perdure.model.turns import read_weights
-from perdure.observe.log import LogObserver
+from perdure.observe.observing import Observing
 from perdure.registry import Registry
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
 from perdure.store import Store
-from perdure.task import (
-    Bound,
-    RetryLike,
-    Task,
-    bind_named,
-    checked_timeout,
-    make_options,
-)
+from perdure.task import Bound, RetryLike, Task, bind_named, checked_timeout, connection_of, make_options
 
 if TYPE_CHECKING:
     from perdure.testing import Harness
@@ -72,8 +64,9 @@ class App:
         auto_migrate: bool | None = None,
         max_attempts_cap: int | None = None,
         observer: Observer | None = None,
+        tracing: bool | None = None,
     ) -> None:
-        given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap}
+        given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
         if settings is None:
             settings = Settings.from_environment(os.environ, **given)
         else:
@@ -81,7 +74,10 @@ class App:
                 settings, **{name: value for name, value in given.items() if value is not None}
             )
         self.settings = settings
-        self.observer: Observer = observer or LogObserver()
+        self._observing = Observing(
+            settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
+        )
+        self.observer: Observer = self._observing.observer
         policy = AppPolicy(
             retry=Retry.coerce(retry),
             max_attempts_cap=settings.max_attempts_cap,
@@ -104,7 +100,7 @@ class App:
             open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
         )
 
-        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=_version)
+        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
 
     def __repr__(self) -> str:
@@ -220,21 +216,25 @@ class App:
         """Make many jobs durable in one batch, all or none; gives their ids in order."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
+        began = self.surroundings.clock.now()
         new = [self._new_job(bound) for bound in jobs]
-        if connection is not None:
-            return self.store.enqueue_within(connection, new)
-        return self.store.enqueue(new).wait()
+        store = self.store
+        ids = store.enqueue(new).wait() if connection is None else store.enqueue_within(connection, new)
+        self._observing.enqueued(new, ids, began)
+        return ids
 
     async def enqueue_many_async(self, jobs: Sequence[Bound]) -> list[JobId]:
         """The same, awaited."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
+        began = self.surroundings.clock.now()
         new = [self._new_job(bound) for bound in jobs]
-        if connection is not None:
-            return await self.store.enqueue_within_async(connection, new)
-        return await self.store.enqueue(new)
+        store = self.store
+        ids = await (store.enqueue(new) if connection is None else store.enqueue_within_async(connection, new))
+        self._observing.enqueued(new, ids, began)
+        return ids
 
     def enqueue_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> JobId:
         """Enqueue a task by name, as the command line does; the task may live in another program."""
@@ -262,13 +262,17 @@ class App:
         concurrency: int | None = None,
         lease: timedelta | None = None,
         grace: timedelta | None = None,
+        metrics_port: int | None = None,
     ) -> None:
         """Work until SIGTERM or SIGINT; a second one stops at once. Blocks; must be called in the main thread."""
         from perdure.runtime.process import run_until_signalled  # signals and processes are a worker's business
 
         try:
-            run_until_signalled(lambda: self.make_worker(queues, concurrency, lease, grace))
+            run_until_signalled(
+                lambda: self._observing.served(self.make_worker(queues, concurrency, lease, grace), metrics_port)
+            )
         finally:
+            self._observing.close()
             self.close()
 
     def make_worker(
@@ -290,10 +294,10 @@ class App:
             prefetch=settings.prefetch,
             max_prefetch=settings.max_prefetch,
             retention=settings.retention,
-            version=_version(),
+            version=version(),
         )
         here = self.surroundings
-        return Worker(
+        worker = Worker(
             store=self.store,
             registry=self.registry,
             plan=plan,
@@ -301,7 +305,13 @@ class App:
             random=here.random,
             observer=self.observer,
             new_id=here.ids.worker,
+            tracing=self._observing.tracing,
         )
+        return self._observing.watched(worker)
+
+    def render_metrics(self) -> tuple[bytes, str]:
+        """The metrics of this process and of the store, as Prometheus reads them, and their content type."""
+        return self._observing.render()
 
     def schema_sql(self) -> str:
         """The statements that make the store's schema, for whoever does not let programs change tables."""
@@ -329,20 +339,3 @@ class App:
             delivery=bound.delivery,
             timeout=options.timeout,
         )
-
-
-def _connection_of(jobs: Sequence[Bound]) -> object | None:
-    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
-    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
-    if len(connections) > 1:
-        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
-    return next(iter(connections.values()))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
-
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "unknown"
