@@ -57,6 +57,7 @@ def health(
     registered = yield from ask(store.workers())
     lately = yield from ask(pulse(store, thresholds.window, queue))
     queues = [one for one in numbers.queues if queue in (None, one.name)]
+    registered = [one for one in registered if queue is None or queue in one.queues]
     findings = [
         _schema(schema),
         *_workers(registered, queues, numbers, lately),

@@ -93,3 +93,15 @@ BUCKETS: tuple[float, ...] = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600,
 )  # fmt: skip
 """The upper ends of the histograms' buckets, in seconds: from a quick handler to a long back-off."""
+
+COUNTED = {
+    JOBS_ENQUEUED: "enqueued",
+    RETRIES: "retries",
+    RETRY_EXHAUSTED: "exhausted",
+    JOBS_FAILED: "failed",
+    JOBS_REQUEUED: "requeued",
+    JOBS_BURIED: "buried",
+    JOBS_DLQ_FAILED: "dlq_failed",
+    COMMITS_LOST: "commits_lost",
+}
+"""The counters by queue and task, and the field of a cell that each is."""

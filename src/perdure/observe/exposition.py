@@ -18,23 +18,13 @@ from prometheus_client.registry import Collector
 
 from perdure.model.state import STATES
 from perdure.observe import catalogue as named
-from perdure.observe.catalogue import BUCKETS, Metric
+from perdure.observe.catalogue import BUCKETS, COUNTED, Metric
 from perdure.observe.look import Look, Seen
 from perdure.observe.metrics import MOST_QUEUES, OTHER, Cell, Histogram, MetricsObserver
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The oldest version of the format, which every scraper reads; newer ones differ in names that we do not use."""
 
-_COUNTED = {
-    named.JOBS_ENQUEUED: "enqueued",
-    named.RETRIES: "retries",
-    named.RETRY_EXHAUSTED: "exhausted",
-    named.JOBS_FAILED: "failed",
-    named.JOBS_REQUEUED: "requeued",
-    named.JOBS_BURIED: "buried",
-    named.JOBS_DLQ_FAILED: "dlq_failed",
-    named.COMMITS_LOST: "commits_lost",
-}
 _MEASURED = {named.JOB_WAIT: "wait", named.ATTEMPT_DURATION: "duration", named.RETRY_LATENCY: "latency"}
 
 
@@ -92,7 +82,7 @@ def _families(cells: Mapping[tuple[str, str], Cell]) -> Iterator[Family]:
         for outcome, count in cell.attempts.items():
             attempts.add_metric([queue, task, outcome], count)
     yield attempts
-    for metric, field in _COUNTED.items():
+    for metric, field in COUNTED.items():
         counter = CounterMetricFamily(*_about(metric), labels=metric.labels)
         for (queue, task), cell in cells.items():
             # A counter that stands at 0 from the first is one whose first increase can be seen.

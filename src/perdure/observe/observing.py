@@ -124,7 +124,7 @@ class Observing:
                 "Install it with: pip install 'perdure[otel]'",
             ) from None
         self.tracing = OtelTracing(self._settings.otel_ratio)
-        return OtelObserver(self.metrics, self._settings.otel_ratio)
+        return OtelObserver(self._settings.otel_ratio)
 
 
 def _turns(loop: asyncio.AbstractEventLoop) -> bool:

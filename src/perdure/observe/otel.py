@@ -7,7 +7,8 @@ the span of the enqueue and the spans of all attempts stand under it. Enqueue an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextvars import Token
 from datetime import datetime
 from uuid import UUID
@@ -15,22 +16,20 @@ from uuid import UUID
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
-from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from perdure.clock import EPOCH
-from perdure.model.event import AttemptEnded, Event, JobsEnqueued
+from perdure.model.event import AttemptEnded, CommitLost, Event, ForwardFailed, JobsEnqueued
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Outcome
 from perdure.observe import catalogue as named
-from perdure.observe.catalogue import BUCKETS, Metric
-from perdure.observe.metrics import MetricsObserver
+from perdure.observe.catalogue import BUCKETS, COUNTED, Metric
+from perdure.observe.metrics import Cell
 
 _NAME = "perdure"
 _MOST_LINKS = 100
 _SPAN_BITS = (1 << 64) - 1
 _RANDOM_BITS = 56
-_RAN = ("succeeded", "failed", "timeout", "cancelled", "snoozed")
 
 
 def job_context(job_id: JobId, ratio: float = 1.0) -> SpanContext:
@@ -51,11 +50,14 @@ def job_context(job_id: JobId, ratio: float = 1.0) -> SpanContext:
 class OtelObserver:
     """Spans of enqueues, and metrics, from events."""
 
-    def __init__(self, numbers: MetricsObserver, ratio: float) -> None:
+    def __init__(self, ratio: float) -> None:
         self._tracer = trace.get_tracer(_NAME)
         self._ratio = ratio
         meter = metrics.get_meter(_NAME)
-        _observe_counters(meter, numbers)
+        self._counters = {
+            field: meter.create_counter(_dotted(metric), "1", metric.meaning) for metric, field in COUNTED.items()
+        }
+        self._attempts = meter.create_counter(_dotted(named.ATTEMPTS), "1", named.ATTEMPTS.meaning)
         self._wait, self._duration, self._latency = (
             meter.create_histogram(
                 _dotted(metric), "s", metric.meaning, explicit_bucket_boundaries_advisory=list(BUCKETS)
@@ -69,11 +71,17 @@ class OtelObserver:
                 self._enqueued(event)
             case AttemptEnded():
                 self._measure(event)
+            case CommitLost(job=job):
+                self._counters["commits_lost"].add(1, _labels(job.queue, job.task))
+            case ForwardFailed(queue=queue, task=task):
+                self._counters["dlq_failed"].add(1, _labels(queue, task))
             case _:
                 pass
 
     def _enqueued(self, event: JobsEnqueued) -> None:
         made = [job for job, one in zip(event.jobs, event.ids, strict=True) if job.id == one]
+        for (queue, task), count in Counter((job.queue, job.task) for job in made).items():
+            self._counters["enqueued"].add(count, _labels(queue, task))
         if len(made) == 1:
             self._enqueued_one(made[0], event)
         elif made:
@@ -113,12 +121,21 @@ class OtelObserver:
         span.end(_nanoseconds(event.ended_at))
 
     def _measure(self, event: AttemptEnded) -> None:
-        labels = {"queue": event.job.queue, "task": event.job.task}
-        if event.outcome.attempt in _RAN:
-            self._wait.record(max(0.0, (event.started_at - event.job.run_at).total_seconds()), labels)
-            self._duration.record((event.ended_at - event.started_at).total_seconds(), labels)
-        if event.outcome.verb == "fail" and event.outcome.delay is not None:
-            self._latency.record(event.outcome.delay.total_seconds(), labels)
+        labels = _labels(event.job.queue, event.job.task)
+        # Counted in a cell of its own first: what counts as what is said in one place.
+        cell = Cell()
+        cell.add(event)
+        for field, counter in self._counters.items():
+            if count := getattr(cell, field):
+                counter.add(count, labels)
+        self._attempts.add(1, {**labels, "outcome": event.outcome.attempt})
+        for histogram, seen in (
+            (self._wait, cell.wait),
+            (self._duration, cell.duration),
+            (self._latency, cell.latency),
+        ):
+            if any(seen.buckets):
+                histogram.record(seen.sum, labels)
 
 
 class OtelTracing:
@@ -174,52 +191,8 @@ class _Attempt:
             self._span.set_status(Status(StatusCode.ERROR, kind))
 
 
-def _observe_counters(meter: metrics.Meter, numbers: MetricsObserver) -> None:
-    """Mirror the counters: they are read when the exporter asks, so that counting stays as cheap as it was."""
-    fields = {
-        named.JOBS_ENQUEUED: "enqueued",
-        named.RETRIES: "retries",
-        named.RETRY_EXHAUSTED: "exhausted",
-        named.JOBS_FAILED: "failed",
-        named.JOBS_REQUEUED: "requeued",
-        named.JOBS_BURIED: "buried",
-        named.JOBS_DLQ_FAILED: "dlq_failed",
-        named.COMMITS_LOST: "commits_lost",
-    }
-    for metric, field in fields.items():
-        reading = _Reading(numbers, field)
-        meter.create_observable_counter(_dotted(metric), [reading.simple], "1", metric.meaning)
-    attempts = _Reading(numbers, "attempts")
-    meter.create_observable_counter(_dotted(named.ATTEMPTS), [attempts.by_outcome], "1", named.ATTEMPTS.meaning)
-
-
-class _Reading:
-    """Reads one number of all cells."""
-
-    def __init__(self, numbers: MetricsObserver, field: str) -> None:
-        self._numbers = numbers
-        self._field = field
-
-    def simple(self, _: CallbackOptions) -> Iterable[Observation]:
-        found: list[Observation] = []
-        self._numbers.read(
-            lambda cells: found.extend(
-                Observation(getattr(cell, self._field), {"queue": queue, "task": task})
-                for (queue, task), cell in cells.items()
-            )
-        )
-        return found
-
-    def by_outcome(self, _: CallbackOptions) -> Iterable[Observation]:
-        found: list[Observation] = []
-        self._numbers.read(
-            lambda cells: found.extend(
-                Observation(count, {"queue": queue, "task": task, "outcome": outcome})
-                for (queue, task), cell in cells.items()
-                for outcome, count in cell.attempts.items()
-            )
-        )
-        return found
+def _labels(queue: str, task: str) -> dict[str, str]:
+    return {"queue": queue, "task": task}
 
 
 def _dotted(metric: Metric) -> str:
