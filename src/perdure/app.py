@@ -307,7 +307,7 @@ class App:
             new_id=here.ids.worker,
             tracing=self._observing.tracing,
         )
-        return self._observing.watched(worker)
+        return self._observing.watched(worker, [(task.queue, task.name) for task in self.tasks.values()])
 
     def render_metrics(self) -> tuple[bytes, str]:
         """The metrics of this process and of the store, as Prometheus reads them, and their content type."""

@@ -158,6 +158,12 @@ def test_no_count_is_lost_when_threads_count_at_once() -> None:
     assert scrape(metrics).of_send("perdure_attempts_total", outcome="succeeded") == 8_000
 
 
+def test_what_is_expected_is_shown_at_0_before_anything_happens() -> None:
+    metrics = MetricsObserver()
+    metrics.expect([("mail", "send")])
+    assert scrape(metrics).of_send("perdure_retry_exhausted_total") == 0
+
+
 @pytest.fixture
 def app():
     made = App("sqlite://")

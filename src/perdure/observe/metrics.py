@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 from weakref import WeakSet
@@ -157,6 +157,12 @@ class MetricsObserver:
         with self._lock:
             for tick in ticks:
                 self.schedule_lag.observe(fired_at - tick)
+
+    def expect(self, names: Iterable[tuple[str, str]]) -> None:
+        """Show these queues and tasks from the first, at 0: the first increase of a counter is seen only so."""
+        with self._lock:
+            for queue, task in names:
+                self._cell(queue, task)
 
     def attach(self, worker: Slots) -> None:
         """Show this worker's slots as long as it exists."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -81,8 +81,9 @@ class Observing:
                 self._exposition = Exposition(self.metrics, Look(self._store, self._clock()), self._version())
         return self._exposition.render()
 
-    def watched(self, worker: W) -> W:
-        """The worker, which shows its slots among the metrics from now on."""
+    def watched(self, worker: W, names: Iterable[tuple[str, str]] = ()) -> W:
+        """The worker, which shows its slots and what it may run, by queue and task, among the metrics from now on."""
+        self.metrics.expect(names)
         self.metrics.attach(worker)
         return worker
 
