@@ -18,7 +18,7 @@ from perdure.clock import SystemClock
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
 from perdure.http_task import HttpJobs
-from perdure.identity import Ids
+from perdure.identity import Ids, version
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
@@ -31,7 +31,7 @@ from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.schedule import Missed, Overlap
 from perdure.model.state import Delivery
-from perdure.observe.log import LogObserver
+from perdure.observe.observing import Observing
 from perdure.registry import Registry
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
@@ -59,8 +59,9 @@ class App:
         auto_migrate: bool | None = None,
         max_attempts_cap: int | None = None,
         observer: Observer | None = None,
+        tracing: bool | None = None,
     ) -> None:
-        given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap}
+        given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
         if settings is None:
             settings = Settings.from_environment(os.environ, **given)
         else:
@@ -68,7 +69,10 @@ class App:
                 settings, **{name: value for name, value in given.items() if value is not None}
             )
         self.settings = settings
-        self.observer: Observer = observer or LogObserver()
+        self._observing = Observing(
+            settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
+        )
+        self.observer: Observer = self._observing.observer
         policy = AppPolicy(
             retry=Retry.coerce(retry),
             max_attempts_cap=settings.max_attempts_cap,
@@ -91,7 +95,7 @@ class App:
             open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
         )
 
-        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version_here)
+        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
 
     def __repr__(self) -> str:
@@ -232,20 +236,24 @@ class App:
         if not jobs:
             return []
         connection = connection_of(jobs)
+        began = self.surroundings.clock.now()
         new = [self.new_job(bound) for bound in jobs]
-        if connection is not None:
-            return self.store.enqueue_within(connection, new)
-        return self.store.enqueue(new).wait()
+        store = self.store
+        ids = store.enqueue(new).wait() if connection is None else store.enqueue_within(connection, new)
+        self._observing.enqueued(new, ids, began)
+        return ids
 
     async def enqueue_many_async(self, jobs: Sequence[Bound]) -> list[JobId]:
         """The same, awaited."""
         if not jobs:
             return []
         connection = connection_of(jobs)
+        began = self.surroundings.clock.now()
         new = [self.new_job(bound) for bound in jobs]
-        if connection is not None:
-            return await self.store.enqueue_within_async(connection, new)
-        return await self.store.enqueue(new)
+        store = self.store
+        ids = await (store.enqueue(new) if connection is None else store.enqueue_within_async(connection, new))
+        self._observing.enqueued(new, ids, began)
+        return ids
 
     def bind_named(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any) -> Bound:
         """A task by name with arguments and options; the task may live in another program."""
@@ -276,13 +284,17 @@ class App:
         concurrency: int | None = None,
         lease: timedelta | None = None,
         grace: timedelta | None = None,
+        metrics_port: int | None = None,
     ) -> None:
         """Work until SIGTERM or SIGINT; a second one stops at once. Blocks; must be called in the main thread."""
         from perdure.runtime.process import run_until_signalled  # signals and processes are a worker's business
 
         try:
-            run_until_signalled(lambda: self.make_worker(queues, concurrency, lease, grace))
+            run_until_signalled(
+                lambda: self._observing.served(self.make_worker(queues, concurrency, lease, grace), metrics_port)
+            )
         finally:
+            self._observing.close()
             self.close()
 
     def make_worker(
@@ -293,7 +305,7 @@ class App:
         grace: timedelta | None = None,
     ) -> Worker:
         """A worker that is not running yet; call it on the event loop that will run it."""
-        return make_worker(
+        worker = make_worker(
             self.registry,
             self.settings,
             store=self.store,
@@ -303,13 +315,20 @@ class App:
             concurrency=concurrency,
             lease=lease,
             grace=grace,
+            tracing=self._observing.tracing,
         )
+        return self._observing.watched(worker, [(task.queue, task.name) for task in self.tasks.values()])
 
     def make_scheduler(self) -> LoneScheduler:
         """What fires schedules, by itself and not running yet; workers have one of their own."""
         return make_scheduler(
             self.registry, self.settings, store=self.store, here=self.surroundings, observer=self.observer
         )
+        return self._observing.watched(worker, [(task.queue, task.name) for task in self.tasks.values()])
+
+    def render_metrics(self) -> tuple[bytes, str]:
+        """The metrics of this process and of the store, as Prometheus reads them, and their content type."""
+        return self._observing.render()
 
     def schema_sql(self) -> str:
         """The statements that make the store's schema, for whoever does not let programs change tables."""

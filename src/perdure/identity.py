@@ -25,3 +25,14 @@ class Ids:
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())
+
+
+def version() -> str:
+    """The version of Perdure that runs here."""
+    from importlib.metadata import PackageNotFoundError  # slow to import, and only workers ask
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("perdure")
+    except PackageNotFoundError:
+        return "unknown"

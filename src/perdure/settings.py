@@ -53,6 +53,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token_file: Annotated[str | None, "a file with more of them, one a line"] = None
     hosts: Annotated[tuple[str, ...] | None, "the host names the API answers to, beside this machine's own"] = None
     max_body: Annotated[int, "the largest body of a request to the API, in bytes"] = 1024 * 1024
+    metrics_port: Annotated[int | None, "the port of a worker's metrics and health; unset: none; 0: any"] = None
+    metrics_host: Annotated[str, "the address that metrics and health are served at"] = "127.0.0.1"
+    otel: Annotated[bool, "tell OpenTelemetry about enqueues and attempts"] = False
+    otel_ratio: Annotated[float, "which part of all jobs is traced, from 0 to 1"] = 1.0
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "max_payload", "max_result", "max_body"):
@@ -68,6 +72,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise BadSetting(f"lease is {self.lease}; it must lie between 100ms and 1h.")
         if self.poll <= timedelta(0):
             raise BadSetting(f"poll is {self.poll}; it must be longer than nothing.")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
+            raise BadSetting(f"metrics_port is {self.metrics_port}; it must lie between 0 and 65535.")
+        if not 0 <= self.otel_ratio <= 1:
+            raise BadSetting(f"otel_ratio is {self.otel_ratio}; it must lie between 0 and 1.")
         if self.log not in ("console", "json"):
             raise BadSetting(f"log is {self.log!r}; it must be console or json.")
         if self.http_signing_secrets is not None:
@@ -109,8 +117,8 @@ def _read(name: str, kind: object, text: str) -> object:
     try:
         if wanted is timedelta:
             return parse_duration(text, what=name)
-        if wanted is int:
-            return int(text)
+        if wanted is int or wanted is float:
+            return wanted(text)
         if wanted is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
         if wanted is str:

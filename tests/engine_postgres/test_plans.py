@@ -255,3 +255,11 @@ def test_the_next_dead_to_replay_are_found_among_the_dead(large: Large) -> None:
     plan = large.plan("replay_next", **NOTHING, above=None, limit=100)
     assert "Seq Scan on jobs" not in plan
     assert most_rows_read(plan) <= 1000
+
+
+@pytest.mark.parametrize(("name", "index"), [("succeeded", "ended"), ("dead", "dead"), ("waiting", "waiting")])
+def test_recent_reads_its_index_from_one_end(large: Large, name: str, index: str) -> None:
+    plan = large.plan(f"recent_{name}", limit=100)
+    assert f"jobs_{index}" in plan
+    assert "Sort" not in plan
+    assert most_rows_read(plan) <= 100

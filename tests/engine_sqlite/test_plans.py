@@ -171,3 +171,11 @@ def test_counting_the_jobs_of_queues_reads_indexes_where_there_may_be_many(conne
     steps = plan(connection, statement("queues"))
     for many in ("waiting", "ready", "ended"):
         assert f"SCAN perdure_jobs USING COVERING INDEX perdure_jobs_{many}" in steps, steps
+
+
+@pytest.mark.parametrize(("name", "index"), [("succeeded", "ended"), ("dead", "dead"), ("waiting", "waiting")])
+def test_recent_reads_its_index_from_one_end_and_sorts_nothing(
+    connection: sqlite3.Connection, name: str, index: str
+) -> None:
+    (step,) = plan(connection, statement(f"recent_{name}"))
+    assert step == f"SCAN perdure_jobs USING INDEX perdure_jobs_{index}"

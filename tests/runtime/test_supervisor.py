@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 
@@ -64,3 +66,40 @@ def test_workers_stop_by_themselves_when_their_supervisor_is_killed(crew: Crew, 
     crew.kill(supervisor)
     until(lambda: not any(is_alive(pid) for pid in workers), "the workers end")
     assert crew.registered() == {}
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens at."""
+    for first in range(20_000, 30_000, count):
+        taken = 0
+        for port in range(first, first + count):
+            with socket.socket() as trial:
+                taken += trial.connect_ex(("127.0.0.1", port)) == 0
+        if not taken:
+            return first
+    raise AssertionError("every port is taken")
+
+
+def is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/healthz/ready")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def test_every_process_serves_its_metrics_at_a_port_of_its_own(crew: Crew) -> None:
+    first = free_ports(2)
+    process = crew.start(
+        "-m", "perdure", "worker", "tests.chaos.work:app", "--processes", "2", "--metrics-port", str(first)
+    )
+    try:
+        until(lambda: is_ready(first) and is_ready(first + 1), "both are ready")
+        assert crew.stop(process) == [0]
+    finally:
+        process.kill()
+        process.wait()
+    assert not is_ready(first)

@@ -32,6 +32,9 @@ COMMANDS = {
     "policy": ("perdure.cli.policy:policy", "See what retry policies do before they do it."),
     "explain": ("perdure.cli.explain:explain", "Say which limit and delays hold for a task or job, and why."),
     "stats": ("perdure.cli.stats:stats", "The numbers over all queues."),
+    "top": ("perdure.cli.top:top", "Watch queues and workers live."),
+    "health": ("perdure.cli.health:health", "Say whether all is well, by thresholds and an exit code."),
+    "metrics": ("perdure.cli.metrics:metrics", "Metrics: their names, alert rules, a dashboard."),
     "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
     "db": ("perdure.cli.db:db", "The store's schema: status, migration and statements."),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,9 @@ from perdure.cli.session import APP_VARIABLE, Session
 from perdure.duration import format_duration
 from perdure.errors import BadOption
 
+METRICS_PORT = "PERDURE_METRICS_PORT"
+_HIGHEST_PORT = 65535
+
 
 @click.command()
 @click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE)
@@ -25,6 +29,13 @@ from perdure.errors import BadOption
 )
 @click.option("--grace", callback=read_duration, metavar="DURATION", help="How long attempts may finish on a stop.")
 @click.option("--lease", callback=read_duration, metavar="DURATION", help="How long a silent worker keeps its jobs.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, _HIGHEST_PORT),
+    metavar="PORT",
+    envvar=METRICS_PORT,
+    help="Serve metrics and health there; more processes take the ports after it.",
+)
 @store_options
 def worker(
     session: Session,
@@ -34,6 +45,7 @@ def worker(
     processes: int,
     grace: timedelta | None,
     lease: timedelta | None,
+    metrics_port: int | None,
 ) -> int:
     """Run the jobs of an app until stopped.
 
@@ -48,15 +60,21 @@ def worker(
     }
     given = {name: value for name, value in given.items() if value is not None}
     if processes > 1:
-        return _supervise(session, app_name, processes, given)
+        return _supervise(session, app_name, processes, given, _ports(metrics_port, processes))
     named = session if app_name is None else session.named(app_name)
     with named.app(may_create=True) as loaded:
         show_log(loaded.settings.log)
-        loaded.run_worker(**given)
+        loaded.run_worker(**given, metrics_port=metrics_port)
     return faults.OK
 
 
-def _supervise(session: Session, app: str | None, processes: int, given: dict[str, Any]) -> int:
+def _supervise(
+    session: Session,
+    app: str | None,
+    processes: int,
+    given: dict[str, Any],
+    ports: Callable[[int], Mapping[str, str]],
+) -> int:
     """Run several copies of this command, each with one process."""
     from perdure.cli.loading import check_module  # here, so that help does not wait for it
     from perdure.clock import SystemClock
@@ -70,7 +88,21 @@ def _supervise(session: Session, app: str | None, processes: int, given: dict[st
     for name, value in given.items():
         text = format_duration(value) if isinstance(value, timedelta) else value
         command += [f"--{name}", ",".join(text) if isinstance(text, list) else str(text)]
-    return Supervisor(command, processes, clock=SystemClock(), say=output.aside).run()
+    return Supervisor(command, processes, clock=SystemClock(), say=output.aside, variables=ports).run()
+
+
+def _ports(first: int | None, processes: int) -> Callable[[int], Mapping[str, str]]:
+    """The variable with the port of each process: one after the other, unless any free one will do."""
+    if first is None:
+        return lambda place: {}
+    if first == 0:
+        return lambda place: {METRICS_PORT: "0"}
+    if first + processes - 1 > _HIGHEST_PORT:
+        raise BadOption(
+            f"{processes} processes from port {first} on would need ports above {_HIGHEST_PORT}.",
+            "Choose a lower --metrics-port.",
+        )
+    return lambda place: {METRICS_PORT: str(first + place)}
 
 
 def read_queues(text: str | None) -> list[str] | None:

@@ -116,6 +116,7 @@ def _failed(
     if job.delivery == "at_most_once":
         return _dead(job, how, "outcome unknown" if how == "lost" else reason, failures, error)
     limit = policy.limit
+    lowered: int | None = None
     curve = policy.retry
     fixed: timedelta | None = None
     match policy.retry.rule_for(error.lineage):
@@ -126,6 +127,7 @@ def _failed(
             # A policy that was written for its delays alone has the usual limit, and must not cut the job's own short.
             if nested.max_attempts != usual_limit(nested.curve):
                 limit = min(limit, nested.max_attempts)
+                lowered = limit if limit < policy.limit else None
         case UseDelay(delay=fixed):
             pass
         case None:
@@ -133,10 +135,10 @@ def _failed(
     # [INV-6] No job fails more often than its limit allows.
     # A worker that does not know the task has no right to call its job exhausted; one that knows it will.
     if failures >= limit and (policy.is_task_known or job.max_attempts is not None):
-        return _dead(job, how, "exhausted" if how == "failed" else reason, failures, error)
+        return _dead(job, how, "exhausted" if how == "failed" else reason, failures, error, lowered)
     delay = max(fixed if fixed is not None else _delay(curve, failures, random, job), asked)
     if policy.retry.within is not None and now + delay > job.life_began_at + policy.retry.within:
-        return _dead(job, how, "expired", failures, error)
+        return _dead(job, how, "expired", failures, error, lowered)
     return Outcome(
         verb="fail",
         state="waiting" if delay else "ready",
@@ -148,6 +150,7 @@ def _failed(
         delay=delay,
         queue=_move(job, policy),
         error=error,
+        limit=lowered,
     )
 
 
@@ -163,7 +166,14 @@ def _move(job: Job, policy: Policy) -> str | None:
     return policy.retry_queue
 
 
-def _dead(job: Job, how: AttemptOutcome, reason: Reason, failures: int, error: Failure | None) -> Outcome:
+def _dead(
+    job: Job,
+    how: AttemptOutcome,
+    reason: Reason,
+    failures: int,
+    error: Failure | None,
+    limit: int | None = None,
+) -> Outcome:
     return Outcome(
         verb="bury",
         state="dead",
@@ -173,6 +183,7 @@ def _dead(job: Job, how: AttemptOutcome, reason: Reason, failures: int, error: F
         recoveries=job.recoveries + (how == "lost"),
         lane="retry",
         error=error,
+        limit=limit,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
 
-from perdure.model.job import Job
+from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Outcome
 
 
@@ -17,7 +18,17 @@ class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     job: Job
     outcome: Outcome
     limit: int
-    """The effective max_attempts that the decision was made with."""
+    """The effective max_attempts of the job; a rule of its policy may have lowered it, see `Outcome.limit`."""
+    started_at: datetime
+    ended_at: datetime
+
+
+class JobsEnqueued(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Jobs were handed to the store in one batch; inside a caller's transaction that may still be undone."""
+
+    jobs: Sequence[NewJob]
+    ids: Sequence[JobId]
+    """The id that stands for each; another than the job's own where a unique key was taken."""
     started_at: datetime
     ended_at: datetime
     next_tick_at: datetime | None = None
@@ -85,8 +96,20 @@ class ScheduleBroken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     problem: str
 
 
+class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A dead job's copy could not be handed to its sink; the job stays dead here."""
+
+    job: JobId
+    task: str
+    queue: str
+    sink: str
+    """What the sink is called; no address and no secret."""
+    error: str
+
+
 Event = (
-    AttemptEnded
+    JobsEnqueued
+    | AttemptEnded
     | CommitLost
     | WorkerStarted
     | WorkerStopped
@@ -96,6 +119,7 @@ Event = (
     | StoreRecovered
     | TicksFired
     | ScheduleBroken
+    | ForwardFailed
 )
 
 
@@ -103,3 +127,35 @@ class Observer(Protocol):
     """Who is told of events; must be quick and must not raise."""
 
     def tell(self, event: Event) -> None: ...
+
+
+class BatchObserver(Protocol):
+    """An observer that takes many events at once, for whom one after the other would cost more."""
+
+    def tell_all(self, events: Sequence[Event]) -> None: ...
+
+
+def tell_all(observer: Observer, events: Sequence[Event]) -> None:
+    """Tell many events, at once if the observer takes them so."""
+    at_once: Callable[[Sequence[Event]], None] | None = getattr(observer, "tell_all", None)
+    if at_once is not None:
+        at_once(events)
+        return
+    for event in events:
+        observer.tell(event)
+
+
+class AttemptTrace(Protocol):
+    """The span of one attempt, open while its handler runs."""
+
+    def end(self, outcome: Outcome | None) -> None:
+        """Close it; without an outcome the lease was lost and nobody waits for one. Must not raise."""
+        ...
+
+
+class Tracing(Protocol):
+    """Who follows attempts from within, so that what a handler does belongs to its attempt."""
+
+    def begin(self, job: Job) -> AttemptTrace:
+        """Open the attempt's span in the running context. Must not raise."""
+        ...

@@ -145,3 +145,5 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     error: Failure | None = None
     result: bytes | None = None
     note: str | None = None
+    limit: int | None = None
+    """The limit that was decided with, where a rule for this error lowered the job's own."""

@@ -6,6 +6,7 @@ Two forms: `console` for people, `json` for machines, one object a line. Payload
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, TextIO, assert_never
 
@@ -16,6 +17,8 @@ from perdure.model.event import (
     AttemptEnded,
     CommitLost,
     Event,
+    ForwardFailed,
+    JobsEnqueued,
     LeaseExpired,
     ScheduleBroken,
     StoreRecovered,
@@ -34,6 +37,13 @@ class LogObserver:
     """Tells events to the logger `perdure`."""
 
     def tell(self, event: Event) -> None:
+        self.tell_all((event,))
+
+    def tell_all(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._write(event)
+
+    def _write(self, event: Event) -> None:
         line = _line(event)
         if line is not None:
             level, message, fields = line
@@ -67,8 +77,11 @@ def _line(event: Event) -> _Line | None:
     match event:
         case AttemptEnded():
             return _attempt(event)
+        case JobsEnqueued():
+            return None
         case CommitLost(job=job, outcome=outcome):
-            fields = {"event": "commit_lost", "job": job.id, "attempt": job.attempt, "outcome": outcome.attempt}
+            fields: dict[str, object] = {"event": "commit_lost", "job": job.id, "task": job.task, "queue": job.queue}
+            fields.update(attempt=job.attempt, outcome=outcome.attempt)
             text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
             return logging.WARNING, text, fields
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
@@ -101,6 +114,11 @@ def _line(event: Event) -> _Line | None:
         case ScheduleBroken(schedule=schedule, problem=problem):
             fields = {"event": "schedule_broken", "schedule": schedule, "problem": problem}
             return logging.ERROR, f"Schedule {schedule} does not fire: {clean(problem, 300)}", fields
+        case ForwardFailed(job=job_id, task=task, queue=queue, sink=sink, error=error):
+            fields = {"event": "forward_failed", "job": job_id, "task": task, "queue": queue, "sink": sink}
+            fields["error"] = clean(error, 300)
+            text = f"Dead job {job_id} could not be handed to {sink}; it stays dead here: {clean(error, 200)}"
+            return logging.ERROR, text, fields
         case _:
             assert_never(event)
 
@@ -118,7 +136,7 @@ def _attempt(event: AttemptEnded) -> _Line | None:
         "state": outcome.state,
         "reason": outcome.reason,
         "failures": outcome.failures,
-        "max_attempts": event.limit,
+        "max_attempts": _limit(event),
     }
     if outcome.error is not None:
         fields["error"] = clean(str(outcome.error), 300)
@@ -140,7 +158,7 @@ def _sentence(event: AttemptEnded) -> str:
     match outcome.state:
         case "waiting" | "ready" if outcome.verb == "fail":
             delay = outcome.delay or timedelta(0)
-            count = f"{outcome.failures}/{event.limit - 1}" if outcome.failures else "without counting it"
+            count = f"{outcome.failures}/{_limit(event) - 1}" if outcome.failures else "without counting it"
             return (
                 f"Job {job.id} failed, scheduling retry {count} in {_rounded(delay)} "
                 f"(at {_clock_time(event.ended_at + delay)}){why}"
@@ -160,6 +178,11 @@ def _sentence(event: AttemptEnded) -> str:
             return f"Job {job.id} was cancelled{why}"
         case _:
             return f"Job {job.id} succeeded; {outcome.note}"
+
+
+def _limit(event: AttemptEnded) -> int:
+    """The limit that the decision was made with."""
+    return event.limit if event.outcome.limit is None else event.outcome.limit
 
 
 def _rounded(delay: timedelta) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.errors import EngineError
-from perdure.model.event import AttemptEnded, CommitLost, Observer
+from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import Outcome
@@ -130,20 +130,20 @@ class Committer:
 
     async def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
         ticks = await next_ticks(self._store, [(finished.job, finished.outcome) for finished in batch])
-        for finished, is_accepted in zip(batch, accepted, strict=True):
-            if not is_accepted:
-                self._observer.tell(CommitLost(job=finished.job, outcome=finished.outcome))
-            else:
-                self._observer.tell(
-                    AttemptEnded(
-                        job=finished.job,
-                        outcome=finished.outcome,
-                        limit=finished.limit,
-                        started_at=finished.started_at,
-                        ended_at=finished.ended_at,
-                        next_tick_at=ticks.get(finished.job.schedule or ""),
-                    )
-                )
+        events: list[Event] = [
+            AttemptEnded(
+                job=finished.job,
+                outcome=finished.outcome,
+                limit=finished.limit,
+                started_at=finished.started_at,
+                ended_at=finished.ended_at,
+                next_tick_at=ticks.get(finished.job.schedule or ""),
+            )
+            if is_accepted
+            else CommitLost(job=finished.job, outcome=finished.outcome)
+            for finished, is_accepted in zip(batch, accepted, strict=True)
+        ]
+        tell_all(self._observer, events)
 
 
 def _worker_of(job: Job) -> WorkerId:

@@ -16,6 +16,7 @@ from typing import Any
 from perdure.clock import Clock
 from perdure.errors import BadPayload
 from perdure.model.decide import decide, spent
+from perdure.model.event import Tracing
 from perdure.model.failure import clean
 from perdure.model.job import Job
 from perdure.model.outcome import Cancelled, Ending, ShutDown, TaskUnknown, TimedOut, Undecodable
@@ -50,12 +51,14 @@ class Executor:
         random: Random,
         store: JobStore | None = None,
         isolates: bool = True,
+        tracing: Tracing | None = None,
     ) -> None:
         self._registry = registry
         self._store = store
         self._clock = clock
         self._random = random
         self._isolates = isolates
+        self._tracing = tracing
         self._threads = Threads()
         self._children = Children()
         self._suspects = asyncio.Semaphore(_SUSPECTS)
@@ -97,14 +100,18 @@ class Executor:
         policy = self._registry.policy(job)
         started_at = self._clock.now()
         holding.runner = asyncio.current_task()
+        trace = None if self._tracing is None else self._tracing.begin(job)
+        outcome = None
         try:
             ending = await self._attempt(holding, policy, started_at, lambda: _until_sure(holding, may_start))
+            if holding.interrupt == "lease":
+                return None
+            ended_at = self._clock.now()
+            outcome = decide(job, ending, policy, ended_at, self._random)
         finally:
             holding.runner = None
-        if holding.interrupt == "lease":
-            return None
-        ended_at = self._clock.now()
-        outcome = decide(job, ending, policy, ended_at, self._random)
+            if trace is not None:
+                trace.end(outcome)
         return Finished(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from perdure.clock import Clock
@@ -26,8 +26,18 @@ _REFUSALS = frozenset({2, 4, 5})
 class Supervisor:
     """Runs `count` copies of a command."""
 
-    def __init__(self, command: Sequence[str], count: int, *, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        count: int,
+        *,
+        clock: Clock,
+        say: Callable[[str], None],
+        variables: Callable[[int], Mapping[str, str]] = lambda place: {},
+    ) -> None:
+        """`variables` are those of the environment that differ from place to place."""
         self._command = list(command)
+        self._variables = variables
         self._count = count
         self._clock = clock
         self._say = say
@@ -42,7 +52,10 @@ class Supervisor:
         """
         read_end, write_end = os.pipe()
         environment = {**os.environ, LIFELINE: str(read_end)}
-        self._places = [_Place(self._command, environment, read_end, self._clock) for _ in range(self._count)]
+        self._places = [
+            _Place(self._command, {**environment, **self._variables(place)}, read_end, self._clock)
+            for place in range(self._count)
+        ]
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             while not all(place.is_done(self._stops > 0) for place in self._places):

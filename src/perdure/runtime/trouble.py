@@ -24,6 +24,11 @@ class Trouble:
         self._failures = 0
         self._began = 0.0
 
+    @property
+    def is_going_on(self) -> bool:
+        """Whether the newest call failed."""
+        return self._failures > 0
+
     def failed(self, error: EngineError) -> float:
         """Note a failed call; gives the seconds to wait before the next."""
         pause = min(_FIRST * 2.0 ** min(self._failures, 10), _LONGEST)

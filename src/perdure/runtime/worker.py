@@ -17,7 +17,7 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.model.decide import decide
-from perdure.model.event import Observer, WorkerStopped
+from perdure.model.event import Observer, Tracing, WorkerStopped
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.model.schedule import Definition
@@ -72,6 +72,7 @@ class Worker:
         random: Random,
         observer: Observer,
         new_id: Callable[[], WorkerId],
+        tracing: Tracing | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -82,12 +83,13 @@ class Worker:
         self._held = Held()
         self._buffer: asyncio.Queue[Holding] = asyncio.Queue()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
-        self._executor = Executor(registry=registry, store=store, clock=clock, random=random)
+        self._executor = Executor(registry=registry, store=store, clock=clock, random=random, tracing=tracing)
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
         self._released = 0
         self._hinted: list[Loop] = []
         self._scheduling: Loop | None = None
+        self._troubles: dict[str, Trouble] = {}
         self._is_waking = False
         self._membership = Membership(
             store=store,
@@ -129,6 +131,22 @@ class Worker:
         if self._stopping.is_set():
             self._stopping_now.set()
         self._stopping.set()
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many slots are busy, and how many there are."""
+        return self._executor.busy, self._plan.concurrency
+
+    def problems(self) -> list[str]:
+        """Why this worker cannot run jobs as it should; nothing when it can."""
+        found = ["it is stopping"] if self._stopping.is_set() else []
+        if self._membership.id is None:
+            found.append("it is not registered with the store")
+        elif not self._membership.is_trusted():
+            found.append("its lease is in doubt")
+        # A part may be added while somebody looks from another thread.
+        troubles = list(self._troubles.items())
+        return found + [f"the {part} cannot reach the store" for part, one in troubles if one.is_going_on]
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -190,7 +208,9 @@ class Worker:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
 
     def _trouble(self, part: str) -> Trouble:
-        return Trouble(part, clock=self._clock, random=self._random, observer=self._observer)
+        trouble = Trouble(part, clock=self._clock, random=self._random, observer=self._observer)
+        self._troubles[part] = trouble
+        return trouble
 
     async def _until_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the stop; a part that dies of a bug takes the worker down rather than leave it half alive."""

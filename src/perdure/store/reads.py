@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
 
 import msgspec
 
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import FIELDS, NOTHING_SAID, QueueSettings
-from perdure.model.state import State
+from perdure.model.state import Lane, State
 from perdure.store.reply import Reply
 from perdure.store.workers import WorkerInfo
 
@@ -35,6 +35,12 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     before: datetime | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: datetime | None = None
+
+
+RecentState = Literal["succeeded", "dead", "waiting"]
+
+MOST_RECENT = 500
+"""How many jobs `recent` gives at most, whatever it is asked for."""
 
 
 class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +76,23 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     last_at: datetime
     sample: Failure | None
     sample_id: JobId
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed of a job to tell how things went lately; its arguments, error and result are left out."""
+
+    task: str
+    queue: str
+    state: State
+    lane: Lane
+    attempt: int
+    failures: int
+    run_at: datetime
+    reason: str | None = None
+    delay: timedelta | None = None
+    started_at: datetime | None = None
+    """When its newest attempt began."""
+    ended_at: datetime | None = None
 
 
 class SchemaStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +131,14 @@ class ReadStore(Protocol):
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         """The error groups of matching dead jobs, largest first."""
+        ...
+
+    def recent(self, state: RecentState, limit: int) -> Reply[builtins.list[Recent]]:
+        """Up to `limit` and MOST_RECENT jobs of one kind, at a cost that the number of all jobs does not change.
+
+        `succeeded`: succeeded and cancelled ones, the last to end first · `dead`: the newest by id first · `waiting`:
+        the next that are due first.
+        """
         ...
 
     def workers(self) -> Reply[builtins.list[WorkerInfo]]:

@@ -23,10 +23,11 @@ from perdure.engines.postgres.rows import (
 )
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.model.job import Attempt, Job, JobId, WorkerId
-from perdure.store.reads import ErrorGroup, JobFilter
+from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 from perdure.store.workers import WorkerInfo
 
 T = TypeVar("T")
+_RECENT = {"succeeded": "recent_succeeded", "dead": "recent_dead", "waiting": "recent_waiting"}
 _decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -57,6 +58,11 @@ def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
     return _read("groups", parameters(where, limit=max(0, limit)), lambda rows: [_to_group(row) for row in rows])
 
 
+def recent(state: RecentState, limit: int) -> Verb[list[Recent]]:
+    values = {"limit": max(0, min(limit, MOST_RECENT))}
+    return _read(_RECENT[state], values, lambda rows: [_to_recent(row) for row in rows])
+
+
 def workers() -> Verb[list[WorkerInfo]]:
     return _read("workers", {}, lambda rows: [_to_worker_info(row) for row in rows])
 
@@ -81,6 +87,22 @@ def _to_group(row: Row) -> ErrorGroup:
         last_at=from_microseconds(row[4]),
         sample_id=row[5],
         sample=to_failure(row[6]),
+    )
+
+
+def _to_recent(row: Row) -> Recent:
+    return Recent(
+        task=to_text(row[0]),
+        queue=to_text(row[1]),
+        state=cast("Any", row[2]),
+        lane=cast("Any", row[3]),
+        attempt=row[4],
+        failures=row[5],
+        run_at=from_microseconds(row[6]),
+        reason=to_optional_text(row[7]),
+        delay=to_duration(row[8]),
+        started_at=to_moment(row[9]),
+        ended_at=to_moment(row[10]),
     )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from perdure.clock import from_microseconds
 from perdure.engines.redis.filter import LOOK_AT, Match, Search, count_matching, dead_among, is_state_alone
-from perdure.engines.redis.rows import to_attempt, to_failure, to_job, to_moment
+from perdure.engines.redis.rows import to_attempt, to_duration, to_failure, to_job, to_moment
 from perdure.engines.redis.verb import Call, Verb
 from perdure.model.job import Attempt, Job, JobId, WorkerId
-from perdure.store.reads import ErrorGroup, JobFilter
+from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 
 
 def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
@@ -73,6 +73,31 @@ def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
             _add(found, match)
     ordered = sorted(found.items(), key=lambda item: (-item[1]["count"], item[0]))
     return [ErrorGroup(fingerprint=name.decode(), **group) for name, group in ordered[: max(0, limit)]]
+
+
+def recent(state: RecentState, limit: int) -> Verb[list[Recent]]:
+    line = "ended" if state == "succeeded" else state
+    found: list[Recent] = []
+    rows = yield Call("recent", (line, max(0, min(limit, MOST_RECENT))))
+    for task, queue, is_in, lane, attempt, failures, run_at, reason, delay, started_at, ended_at in rows:
+        if task is None:
+            continue
+        found.append(
+            Recent(
+                task=task.decode(),
+                queue=queue.decode(),
+                state=is_in.decode(),
+                lane="fresh" if lane is None else "retry",
+                attempt=int(attempt or 0),
+                failures=int(failures or 0),
+                run_at=from_microseconds(int(run_at)),
+                reason=None if reason is None else reason.decode(),
+                delay=to_duration(delay),
+                started_at=to_moment(started_at),
+                ended_at=to_moment(ended_at),
+            )
+        )
+    return found
 
 
 def store_now() -> Verb[datetime]:

@@ -27,7 +27,7 @@ from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
-from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
@@ -165,6 +165,9 @@ class RedisStore:
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         return self._ask(lambda: reads.groups(where, limit))
+
+    def recent(self, state: RecentState, limit: int) -> Reply[builtins.list[Recent]]:
+        return self._ask(lambda: reads.recent(state, limit))
 
     def workers(self) -> Reply[builtins.list[WorkerInfo]]:
         return self._ask(workers.workers)

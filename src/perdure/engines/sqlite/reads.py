@@ -14,9 +14,10 @@ from perdure.engines.sqlite.filter import filtered, filtered_in_order, parameter
 from perdure.engines.sqlite.rows import Row, from_ids, to_duration, to_failure, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.job import Attempt, Job, JobId
-from perdure.store.reads import ErrorGroup, JobFilter
+from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 from perdure.store.workers import WorkerInfo
 
+_RECENT = {"succeeded": "recent_succeeded", "dead": "recent_dead", "waiting": "recent_waiting"}
 _HIGHEST_ID = "\U0010ffff"
 _decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -55,6 +56,26 @@ def groups(connection: sqlite3.Connection, now: int, where: JobFilter, limit: in
             last_at=from_microseconds(row[4]),
             sample_id=row[5],
             sample=to_failure(row[6]),
+        )
+        for row in rows
+    ]
+
+
+def recent(connection: sqlite3.Connection, now: int, state: RecentState, limit: int) -> list[Recent]:
+    rows = connection.execute(statement(_RECENT[state]), {"limit": max(0, min(limit, MOST_RECENT))}).fetchall()
+    return [
+        Recent(
+            task=row[0],
+            queue=row[1],
+            state=row[2],
+            lane=row[3],
+            attempt=row[4],
+            failures=row[5],
+            run_at=from_microseconds(row[6]),
+            reason=row[7],
+            delay=to_duration(row[8]),
+            started_at=to_moment(row[9]),
+            ended_at=to_moment(row[10]),
         )
         for row in rows
     ]

@@ -29,7 +29,7 @@ from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
-from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
+from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
@@ -201,6 +201,9 @@ class SqliteStore:
 
     def groups(self, where: JobFilter, limit: int) -> Reply[builtins.list[ErrorGroup]]:
         return self._read(functools.partial(reads.groups, where=where, limit=limit))
+
+    def recent(self, state: RecentState, limit: int) -> Reply[builtins.list[Recent]]:
+        return self._read(functools.partial(reads.recent, state=state, limit=limit))
 
     def workers(self) -> Reply[builtins.list[WorkerInfo]]:
         return self._read(reads.workers)
