@@ -81,18 +81,22 @@ class _Storm:
         self._campaign = campaign
         self._crash = crash
         self._calm_since: float | None = None
+        self._is_settled = False
         self.crashed_at: float | None = None
         self.back_at = 0.0
 
-    def is_calm(self, ended: int) -> bool:
+    def is_calm(self, ended: int, are_all_at_work: Callable[[], bool]) -> bool:
         """Whether workers are left alone now; crashes the server when its time has come."""
         now = time.monotonic()
         if self.crashed_at is not None:
             return now < self.back_at + self._campaign.settling + self._campaign.calm
         if self._calm_since is None and ended >= 0.4 * self._campaign.jobs:
             self._calm_since = now
-        # The newest worker needs its second to be at work before the calm counts.
-        if self._calm_since is not None and now >= self._calm_since + self._campaign.settling + self._campaign.calm:
+        if self._calm_since is not None and not self._is_settled:
+            # The newest worker has to be at work before the calm counts; one that finds no server at its start ends.
+            self._is_settled = are_all_at_work()
+            self._calm_since = now
+        if self._is_settled and now >= self._calm_since + self._campaign.settling + self._campaign.calm:
             self.crashed_at = time.monotonic()
             self._crash()
             self.back_at = time.monotonic()
@@ -121,7 +125,7 @@ def run(campaign: Campaign, crew: Crew, crash: Callable[[], None] | None = None)
     next_kill = began + campaign.kill_every
     jobs_made = campaign.jobs
     while producer.poll() is None or kills < campaign.fewest_kills or not _is_drained(crew):
-        if storm and storm.is_calm(_ended(crew)):
+        if storm and storm.is_calm(_ended(crew), lambda: len(_at_work(workers, crew)) == len(workers)):
             assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
             next_kill = time.monotonic() + campaign.kill_every
             time.sleep(0.1)

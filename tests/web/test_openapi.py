@@ -67,11 +67,13 @@ async def test_every_reading_answers_as_it_is_described(engine: Engine, reach: R
     await reach.post("queues/mail/resume")
     (job,) = scene.fetch(scene.worker())
     assert scene.end(job, death(job))
+    form = {"schedule": "@hourly", "api": "https://example.com/"}
+    timed = (await reach.post("jobs", form, 201))["id"]
     described = await reach.get("/openapi.json")
     for operation in OPERATIONS:
         if operation.method != "GET" or operation.name in UNTYPED:
             continue
-        path = operation.path.format(id=dead, name="mail")
+        path = operation.path.format(id=timed if operation.name == "show_job_schedule" else dead, name="mail")
         answer = await reach.get(path, params=NEEDS.get(operation.name, {}))
         schema = described["paths"][operation.path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
         Draft202012Validator({**schema, "components": described["components"]}).validate(answer)

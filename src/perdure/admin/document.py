@@ -62,6 +62,7 @@ def attempt_document(attempt: Attempt) -> Document:
     """One attempt."""
     return {
         "attempt": attempt.attempt,
+        "retry_count": attempt.attempt - 1,
         "outcome": attempt.outcome,
         "reason": attempt.reason,
         "error": None if attempt.error is None else failure_document(attempt.error),

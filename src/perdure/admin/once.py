@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 
 from perdure.admin.replay import Rate, Replayed, replay
+from perdure.admin.schedules import add_schedule
 from perdure.admin.steps import Steps, ask, stepped
 from perdure.errors import InProgress, KeyReused, NotFound, Refused, UsageError
 from perdure.model.job import JobId, NewJob
+from perdure.model.schedule import Definition
 from perdure.store import Store
 from perdure.store.notes import Note
 
@@ -92,6 +94,25 @@ def enqueue_once(store: Store, jobs: Sequence[NewJob], key: Key, *, retention: t
     done = msgspec.structs.replace(found, ids=ids)
     yield from ask(store.note(_ENQUEUE, key.text, _encode(done), keep, replaces=True))
     return EnqueuedOnce(planned=found.planned, ids=ids, is_repeated=is_repeated)
+
+
+@stepped
+def schedule_once(store: Store, definition: Definition, key: Key) -> Steps[EnqueuedOnce]:
+    """Keep a schedule whose name was made for it, once for this key; its name stands where jobs have their ids.
+
+    Raises KeyReused when the key was used for another request.
+    """
+    own = _EnqueueNote(fingerprint=key.fingerprint, planned=(JobId(definition.name),))
+    standing = yield from ask(store.note(_ENQUEUE, key.text, _encode(own), DAY))
+    found = msgspec.json.decode(standing.body, type=_EnqueueNote)
+    _check(found.fingerprint, key)
+    if found.ids is None:
+        [name] = found.planned
+        yield from ask(add_schedule(store, msgspec.structs.replace(definition, name=name)))
+        done = msgspec.structs.replace(found, ids=found.planned)
+        # Without this a schedule that fires once, and is gone, would be made again.
+        yield from ask(store.note(_ENQUEUE, key.text, _encode(done), DAY, replaces=True))
+    return EnqueuedOnce(planned=found.planned, ids=found.planned, is_repeated=found.planned != own.planned)
 
 
 @stepped

@@ -105,6 +105,26 @@ def add_schedule(store: Store, definition: Definition, *, replace: bool = False)
     raise _busy(definition.name)
 
 
+@stepped
+def change_schedule(
+    store: Store, name: str, change: Callable[[Definition], Definition], *, is_paused: bool | None = None
+) -> Steps[Schedule]:
+    """Change what a schedule is and whether it is paused, in one step; what code defines can only be paused."""
+    for _ in range(_TRIES):
+        known = yield from ask(schedule(store, name))
+        now = yield from ask(store.now())
+        wanted = known
+        definition = change(known.definition)
+        if definition != known.definition:
+            _check_replaceable(known, is_asked=True)
+            wanted = redefined(wanted, definition, "operator", now)
+        if is_paused is not None and is_paused != known.is_paused:
+            wanted = paused(wanted) if is_paused else resumed(wanted, now)
+        if wanted is known or (yield from ask(store.put_schedule(wanted, known.revision))):
+            return wanted
+    raise _busy(name)
+
+
 def pause_schedule(store: Store, name: str) -> Reply[bool]:
     """Stop firing a schedule; whether that changed anything."""
     return _change(store, name, lambda known, now: None if known.is_paused else paused(known))

@@ -25,7 +25,7 @@ from perdure.web.operation import Operation
 from perdure.web.page import front_page
 from perdure.web.problems import Failed
 from perdure.web.requests import NoQuery
-from perdure.web.rest import dead_letters, events, health, jobs, policies, queues, replays, stats
+from perdure.web.rest import classic, dead_letters, events, health, jobs, policies, queues, replays, stats
 
 ASGI = ASGIApp
 
@@ -38,6 +38,7 @@ async def show_document(call: Call) -> Response:
 
 OPERATIONS: tuple[Operation, ...] = (
     *jobs.OPERATIONS,
+    *classic.OPERATIONS,
     *dead_letters.OPERATIONS,
     *replays.OPERATIONS,
     *queues.OPERATIONS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 
 import msgspec
@@ -99,6 +100,17 @@ class Failed(Exception):  # noqa: N818 - carries a problem to the edge, where it
 def invalid(detail: str, **where: str) -> Failed:
     """A value that cannot be; `pointer`, `parameter` or `header` says where."""
     return Failed("invalid", detail, errors=[FieldError(detail=detail, **where)])
+
+
+@contextmanager
+def pointing(pointer: str) -> Iterator[None]:
+    """Whatever is refused inside is the fault of this place of the body."""
+    try:
+        yield
+    except PerdureError as error:
+        failed = from_perdure(error)
+        where = FieldError(detail=failed.detail, pointer=pointer)
+        raise Failed(failed.code, failed.detail, errors=[where], error=failed.error) from None
 
 
 def from_perdure(error: PerdureError) -> Failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from perdure.model.limit import HIGHEST_LIMIT
 from perdure.model.state import Delivery, State
@@ -15,6 +15,7 @@ MOST_AT_ONCE = 1_000
 
 TaskName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:<>-]{1,200}$", examples=["send"])]
 QueueName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}$", examples=["default"])]
+ScheduleName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,200}$", examples=["nightly"])]
 JobIdText = Annotated[
     str,
     Meta(
@@ -42,6 +43,19 @@ Attempts = Annotated[int, Meta(ge=1, le=HIGHEST_LIMIT)] | Literal["unlimited"]
 Retries = Annotated[int, Meta(ge=0, lt=HIGHEST_LIMIT)] | Literal["unlimited"]
 PolicyText = Annotated[
     str, Meta(min_length=1, max_length=1000, description="A preset's name or a policy's text.", examples=["standard"])
+]
+RetryCount = Annotated[int, Meta(ge=0, lt=HIGHEST_LIMIT)]
+Cron = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=500,
+        description="A cron expression with 5 or 6 fields (seconds first), @hourly, or @every 10s.",
+        examples=["*/10 * * * * *"],
+    ),
+]
+Url = Annotated[
+    str, Meta(min_length=1, max_length=8192, description="Absolute, http or https.", examples=["https://example.com/"])
 ]
 Limit = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]
 Cursor = Annotated[str, Meta(min_length=1, max_length=100, description="The `next_cursor` of the page before.")]
@@ -72,6 +86,30 @@ class NewJobBody(Intake, frozen=True):
     timeout: Duration | None = None
 
 
+class ClassicBody(Intake, frozen=True):
+    """A request to be sent at each tick of a rule."""
+
+    schedule: Cron
+    api: Url
+    """Where the POST request goes."""
+    type: Literal["AT_LEAST_ONCE", "AT_MOST_ONCE"] = "AT_LEAST_ONCE"
+    """AT_MOST_ONCE is never tried again, whatever max_retry_count says."""
+    is_recurring: bool = True
+    max_retry_count: RetryCount | None = None
+    """3 if it is not given; 0 means none."""
+
+
+class ClassicChange(Intake, frozen=True):
+    """What is to be different about a job that was made with a schedule; what is not named stays."""
+
+    schedule: Cron | UnsetType = UNSET
+    api: Url | UnsetType = UNSET
+    type: Literal["AT_LEAST_ONCE", "AT_MOST_ONCE"] | UnsetType = UNSET
+    is_recurring: bool | UnsetType = UNSET
+    max_retry_count: RetryCount | UnsetType = UNSET
+    is_paused: bool | UnsetType = UNSET
+
+
 class NewJobsBody(Intake, frozen=True):
     """Jobs to be made in one batch, all or none."""
 
@@ -99,6 +137,8 @@ class Filters(Intake, frozen=True):
     group: Name | None = None
     """The fingerprint of an error group."""
     reason: Name | None = None
+    schedule: ScheduleName | None = None
+    """The schedule that made them."""
     before: When | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: When | None = None

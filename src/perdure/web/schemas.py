@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ class FailureDocument(Document):
 
     type: str
     message: str
+    detail: Any
+    """What is known beside the message; of an HTTP job's attempt: status, ms, excerpt."""
     frame: str | None
     trace: str | None
 
@@ -55,6 +57,9 @@ class JobDocument(Document):
     started_at: datetime | None
     ended_at: datetime | None
     parked_at: datetime | None
+    schedule: str | None
+    """The schedule that made it."""
+    tick_at: datetime | None
 
 
 class JobShown(JobDocument):
@@ -88,6 +93,8 @@ class AttemptDocument(Document):
     """One attempt."""
 
     attempt: int
+    retry_count: int
+    """How many attempts there were before it."""
     outcome: AttemptOutcome
     reason: str | None
     error: FailureDocument | None
@@ -163,8 +170,17 @@ class Replays(Document):
     replays: list[ReplayDocument]
 
 
+class QueueSettingsDocument(Document):
+    """What an operator has set about a queue; null where nothing is, "none" where a limit is taken away."""
+
+    retry_share: float | None
+    strict: bool | None
+    max_retries_running: int | Literal["none"] | None
+    concurrency: int | Literal["none"] | None
+
+
 class QueueDocument(Document):
-    """A queue: its jobs by state, and its switch."""
+    """A queue: its jobs by state, its switch, and what is set about it."""
 
     name: str
     waiting: int
@@ -178,6 +194,8 @@ class QueueDocument(Document):
     is_paused: bool
     paused_at: datetime | None
     pause_reason: str | None
+    paused_until: datetime | None
+    settings: QueueSettingsDocument
 
 
 class Queues(Document):

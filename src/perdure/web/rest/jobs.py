@@ -8,17 +8,28 @@ from typing import Any
 from perdure.admin import inspect, operate
 from perdure.admin.document import attempt_document, job_document
 from perdure.admin.once import EnqueuedOnce, enqueue_once
-from perdure.errors import PerdureError
+from perdure.errors import JobNotFound
 from perdure.model.job import NewJob
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
 from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import page_answer, read_cursor
-from perdure.web.problems import Failed, FieldError, from_perdure, invalid
-from perdure.web.requests import JobsQuery, LimitQuery, NewJobBody, NewJobsBody, NoBody, NoQuery, ShowQuery
+from perdure.web.problems import invalid, pointing
+from perdure.web.requests import (
+    ClassicBody,
+    JobsQuery,
+    LimitQuery,
+    NewJobBody,
+    NewJobsBody,
+    NoBody,
+    NoQuery,
+    ShowQuery,
+)
+from perdure.web.rest import classic
 from perdure.web.rest.filters import filters_of
 from perdure.web.schemas import Cancelled, Enqueued, EnqueuedMany, History, JobPage, JobShown, Retried
+from perdure.web.schemas_schedule import ClassicJob, Executions
 
 _OPTIONS = (
     "queue",
@@ -44,8 +55,10 @@ async def list_jobs(call: Call) -> Answer:
 
 
 async def make_jobs(call: Call) -> Answer:
-    """A job, or a batch of them."""
-    body: NewJobBody | NewJobsBody = call.body
+    """A job, a batch of them, or a job with a schedule."""
+    body: NewJobBody | NewJobsBody | ClassicBody = call.body
+    if isinstance(body, ClassicBody):
+        return await classic.make(call, body)
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
     bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "") for place, each in enumerate(asked)]
@@ -63,7 +76,10 @@ async def make_jobs(call: Call) -> Answer:
 async def show_job(call: Call) -> Answer:
     """One job."""
     store = await call.desk.store()
-    job = await inspect.get(store, call.path["id"])
+    try:
+        job = await inspect.get(store, call.path["id"])
+    except JobNotFound:
+        return Answer(document=await classic.show(store, call.path["id"]))
     document = job_document(job)
     if call.query.why:
         document["why"] = await inspect.why(store, job)
@@ -73,7 +89,10 @@ async def show_job(call: Call) -> Answer:
 async def show_history(call: Call) -> Answer:
     """The attempts of one job."""
     store = await call.desk.store()
-    attempts = await inspect.history(store, call.path["id"], call.query.limit)
+    try:
+        attempts = await inspect.history(store, call.path["id"], call.query.limit)
+    except JobNotFound:
+        return Answer(document=await classic.history(store, call.path["id"], call.query.limit))
     return Answer(document={"attempts": [attempt_document(attempt) for attempt in attempts]})
 
 
@@ -82,6 +101,14 @@ async def cancel_job(call: Call) -> Answer:
     store = await call.desk.store()
     job_id = call.path["id"].lower()
     return Answer(document={"id": job_id, "answer": await operate.cancel(store, job_id)})
+
+
+async def delete_job(call: Call) -> Answer:
+    """Cancel one job; one that was made with a schedule together with its schedule."""
+    try:
+        return await cancel_job(call)
+    except JobNotFound:
+        return Answer(document=await classic.delete(await call.desk.store(), call.path["id"]))
 
 
 async def retry_job(call: Call) -> Answer:
@@ -102,21 +129,19 @@ async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
 
 def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:
     app = call.desk.app
-    if body.task not in app.tasks and not call.desk.accepts_any_task:
+    if body.task not in (*app.tasks, app.http.task.name) and not call.desk.accepts_any_task:
         near = difflib.get_close_matches(body.task, app.tasks, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else "Start the server with the app that has it."
         raise invalid(f"The app has no task {body.task!r}. {hint}", pointer=f"{pointer}/task")
     given = {name: value for name in _OPTIONS if (value := getattr(body, name)) is not None}
-    try:
+    with pointing(pointer):
         return app.bind_named(body.task, body.args, body.kwargs, **given)
-    except PerdureError as error:
-        failed = from_perdure(error)
-        where = FieldError(detail=failed.detail, pointer=pointer)
-        raise Failed(failed.code, failed.detail, errors=[where], error=failed.error) from None
 
 
 def _form(value: Any) -> type:
-    return NewJobsBody if "jobs" in value else NewJobBody
+    if "jobs" in value:
+        return NewJobsBody
+    return ClassicBody if "schedule" in value or "api" in value else NewJobBody
 
 
 _OPTIONAL = Body(forms=(NoBody,), is_required=False)
@@ -136,13 +161,13 @@ OPERATIONS = (
         method="POST",
         path=f"{API}/jobs",
         name="make_jobs",
-        summary="Make a job, or a batch of jobs, all or none.",
+        summary="Make a job, a batch of jobs, all or none, or a job with a schedule.",
         details="201: at least one job is new. 200: live jobs with the same unique keys stand for all of them.",
         scope="enqueue",
         handler=make_jobs,
         query=NoQuery,
-        body=Body(forms=(NewJobBody, NewJobsBody), choose=_form),
-        answers={200: (Enqueued, EnqueuedMany), 201: (Enqueued, EnqueuedMany)},
+        body=Body(forms=(NewJobBody, NewJobsBody, ClassicBody), choose=_form),
+        answers={200: (Enqueued, EnqueuedMany), 201: (Enqueued, EnqueuedMany, ClassicJob)},
         is_repeatable=True,
     ),
     Operation(
@@ -153,15 +178,15 @@ OPERATIONS = (
         scope="read",
         handler=show_job,
         query=ShowQuery,
-        answers={200: JobShown},
+        answers={200: (JobShown, ClassicJob)},
     ),
     Operation(
         method="DELETE",
         path=f"{API}/jobs/{{id}}",
         name="delete_job",
-        summary="Cancel a job; the same as cancel.",
+        summary="Cancel a job; one that was made with a schedule together with its schedule.",
         scope="write",
-        handler=cancel_job,
+        handler=delete_job,
         query=NoQuery,
         answers={200: Cancelled},
         problems=(409,),
@@ -171,10 +196,11 @@ OPERATIONS = (
         path=f"{API}/jobs/{{id}}/history",
         name="show_history",
         summary="List the attempts of a job, oldest first, at most so many of the newest.",
+        details="Of a job that was made with a schedule: the attempts over all of its runs, newest first.",
         scope="read",
         handler=show_history,
         query=LimitQuery,
-        answers={200: History},
+        answers={200: (History, Executions)},
     ),
     Operation(
         method="POST",
