@@ -37,6 +37,18 @@ def test_an_added_schedule_is_listed_and_shown(scene: Scene, perdure: Runner) ->
     assert "next ticks" in text
 
 
+def test_a_schedule_of_a_request_needs_no_task(scene: Scene, perdure: Runner) -> None:
+    rest = ("--cron", "@every 30s", "--max-retries", "2")
+    result = perdure("schedules", "add", "ping", "--http", "POST", "https://example.com/ping", 'json={"a": 1}', *rest)
+    assert (result.exit_code, "warning" in result.stderr.lower()) == (0, False), result.output
+    shown = perdure.json("schedules", "show", "ping")
+    request = {"method": "POST", "url": "https://example.com/ping", "json": {"a": 1}}
+    assert (shown["task"], shown["args"], shown["max_attempts"]) == ("http", {"kwargs": request}, 3)
+    assert perdure("schedules", "add", "x", "--http", "GET", "nowhere", "--cron", "@hourly").exit_code == 2
+    assert perdure("schedules", "add", "x", "--http", "GET", "https://a.example/", "send", *rest).exit_code == 2
+    assert perdure("schedules", "add", "x", "--cron", "@hourly").exit_code == 2
+
+
 def test_ls_of_nothing_says_how_to_make_one(scene: Scene, perdure: Runner) -> None:
     result = perdure("schedules", "ls")
     assert (result.exit_code, result.stdout) == (0, "")

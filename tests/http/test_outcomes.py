@@ -286,3 +286,11 @@ def test_a_stored_request_that_cannot_be_sent_is_dead_and_says_why(app: App):
     assert (job.state, job.reason) == ("dead", "unrecoverable")
     assert job.error is not None
     assert "gopher" in job.error.message
+
+
+def test_a_schedule_of_the_app_sends_its_request_at_each_tick(app: App, target: Target):
+    app.schedule("ping", app.http.post(f"{target.url}/ping", json={"n": 1}), cron="*/10 * * * * *")
+    with app.testing() as t:
+        t.advance("30s")
+        assert [job.state for job in t.jobs(schedule="ping")] == ["succeeded"] * 3
+    assert [(seen.method, seen.path, seen.body) for seen in target.seen] == [("POST", "/ping", b'{"n":1}')] * 3

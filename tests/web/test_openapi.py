@@ -12,8 +12,9 @@ from tests.web.reach import Reach
 
 from perdure import App
 from perdure.admin import document, inspect
+from perdure.model.schedule import Definition, new_schedule
 from perdure.store.reads import JobFilter
-from perdure.web import schemas
+from perdure.web import schemas, schemas_schedule
 from perdure.web.app import OPERATIONS, create_app
 
 UNTYPED = {"show_openapi", "show_front_page", "stream_events"}
@@ -69,6 +70,7 @@ async def test_every_reading_answers_as_it_is_described(engine: Engine, reach: R
     assert scene.end(job, death(job))
     form = {"schedule": "@hourly", "api": "https://example.com/"}
     timed = (await reach.post("jobs", form, 201))["id"]
+    await reach.post("schedules", {"name": "mail", "cron": "@hourly", "task": "report.daily"}, 201)
     described = await reach.get("/openapi.json")
     for operation in OPERATIONS:
         if operation.method != "GET" or operation.name in UNTYPED:
@@ -88,17 +90,20 @@ async def test_every_reading_answers_as_it_is_described(engine: Engine, reach: R
         ("worker", schemas.WorkerDocument),
         ("group", schemas.GroupDocument),
         ("stats", schemas.StatsDocument),
+        ("schedule", schemas_schedule.ScheduleDocument),
     ],
 )
 def test_the_types_name_exactly_what_the_documents_hold(scene: Scene, make: str, kind: type) -> None:
     dead = scene.dead()
     store, now = scene.store, scene.clock.now()
+    definition = Definition(name="mail", task="send", args=b"{}", cron="@hourly")
     made = {
         "job": lambda: document.job_document(scene.get(dead)),
         "attempt": lambda: document.attempt_document(store.history(dead, 1).wait()[0]),
         "queue": lambda: document.queue_document(store.queues().wait()[0], now),
         "worker": lambda: document.worker_document(store.workers().wait()[0], now),
         "group": lambda: document.group_document(store.groups(JobFilter(), 1).wait()[0]),
+        "schedule": lambda: document.schedule_document(new_schedule(definition, "operator", now)),
         "stats": lambda: document.stats_document(inspect.stats(store).wait()),
     }[make]()
     assert set(made) == set(kind.__struct_fields__)

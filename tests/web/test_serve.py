@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx2
 import pytest
 from click.testing import CliRunner
+from tests.http.target import Target
 from tests.servers.redis import RedisServer
 
 from perdure.cli.main import root
@@ -71,6 +73,13 @@ class Process:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    opened = Target()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -142,11 +151,41 @@ def test_the_second_signal_stops_up_at_once_and_gives_the_job_back(start, tmp_pa
     assert (job["state"], job["reason"], job["failures"]) == ("ready", "released", 0)
 
 
-def test_up_without_an_app_serves_what_the_store_has(start) -> None:
-    up = start("up")
-    assert up.client.post("/api/v1/jobs", json={"task": "elsewhere"}).status_code == 201
-    assert up.client.get("/api/v1/workers").json() == {"workers": []}
+def test_up_without_an_app_fires_schedules_and_sends_requests(start, target: Target) -> None:
+    up = start("up", PERDURE_HTTP_ALLOW="127.0.0.1")
+    form = {"schedule": "* * * * * *", "api": f"{target.url}/hook"}
+    made = up.client.post("/api/v1/jobs", json=form)
+    assert made.status_code == 201
+    until = time.monotonic() + PATIENCE
+    while not target.seen:
+        assert time.monotonic() < until, "no request came"
+        time.sleep(0.02)
+    assert (target.seen[0].method, target.seen[0].path) == ("POST", "/hook")
     assert up.stop() == 0
+
+
+def fired(server: Process) -> int:
+    count = server.client.get("/api/v1/schedules/each").json()["fired"]
+    assert isinstance(count, int)
+    return count
+
+
+def test_a_server_fires_schedules_only_if_it_is_asked_to(start) -> None:
+    silent = start("server")
+    body = {"name": "each", "cron": "* * * * * *", "task": "elsewhere", "overlap": "allow"}
+    made = silent.client.post("/api/v1/schedules", json=body)
+    assert made.status_code == 201
+    tick = datetime.fromisoformat(made.json()["next_at"])
+    while datetime.now(UTC) < tick + timedelta(milliseconds=500):
+        time.sleep(0.05)
+    assert fired(silent) == 0
+    firing = start("server", "--scheduler")
+    until = time.monotonic() + PATIENCE
+    while not fired(firing):
+        assert time.monotonic() < until, "it never fired"
+        time.sleep(0.02)
+    assert firing.stop() == 0
+    assert silent.stop() == 0
 
 
 def test_a_server_with_tokens_asks_for_them(start, tmp_path: Path) -> None:

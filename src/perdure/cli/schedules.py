@@ -66,8 +66,11 @@ def ls(session: Session, limit: int, cursor: str | None) -> None:
 
 @schedules.command()
 @click.argument("name")
-@click.argument("task")
+@click.argument("task", required=False)
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--http", nargs=2, metavar="METHOD URL", help="A request instead of a TASK; KEY=VALUE are more of it, as json=…"
+)
 @click.option("--cron", required=True, metavar="RULE", help="'0 0 3 * * *' (seconds first), @hourly, or '@every 10s'.")
 @click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The time zone, such as Europe/Berlin.")
 @click.option("--once", is_flag=True, help="Fire at the next tick only, then be gone.")
@@ -87,8 +90,9 @@ def ls(session: Session, limit: int, cursor: str | None) -> None:
 def add(
     session: Session,
     name: str,
-    task: str,
+    task: str | None,
     arguments: tuple[str, ...],
+    http: tuple[str, str] | None,
     args_json: str | None,
     cron: str,
     tz: str,
@@ -101,9 +105,17 @@ def add(
 
     A value is taken as JSON where it is JSON, else as text: count=3, name=Ada.
     """
+    if http is not None:
+        # Without a task the first KEY=VALUE stands where the task would.
+        arguments = arguments if task is None else (task, *arguments)
+    elif task is None:
+        raise BadOption("Nothing says what to do.", "Give a TASK, or --http METHOD URL.")
     positional, named = read_arguments(arguments, args_json)
     with session.app(may_create=True) as app:
-        bound = _bound(session, app, task, positional, named, options)
+        if http is not None:
+            bound: Bound = app.http.call(_request(http, positional, named), **_job_options(options))
+        else:
+            bound = _bound(session, app, str(task), positional, named, options)
         definition = schedule_of(
             name, bound, cron=cron, tz=tz, overlap=options["overlap"], missed=options["missed"], recurring=not once
         )
@@ -112,7 +124,7 @@ def add(
             return
         made = service.add_schedule(app.store, definition, replace=replace).wait()
         now = app.store.now().wait()
-    if not session.has_app:
+    if not session.has_app and http is None:
         faults.warn("no app is given (--app), so the task's name and arguments were not checked.")
     if session.is_json:
         session.emit(schedule_document(made))
@@ -228,7 +240,7 @@ def rm(session: Session, name: str, dry_run: bool, yes: bool) -> None:
 def _bound(
     session: Session, app: Any, task: str, positional: list[Any], named: dict[str, Any], options: dict[str, Any]
 ) -> Bound:
-    given = {name: options[name] for name in _JOB_OPTIONS if options.get(name) is not None}
+    given = _job_options(options)
     if not session.has_app:
         return bind_named(task, encode_args(tuple(positional), named, app.max_payload), make_options(**given))
     known = app.tasks.get(task)
@@ -238,6 +250,16 @@ def _bound(
         raise UnknownTask(f"The app has no task {task!r}.", hint)
     bound: Bound = known.options(**given).bind(*positional, **named)
     return bound
+
+
+def _request(http: tuple[str, str], positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+    if positional:
+        raise BadOption("A request has no arguments without a name.", "Give its fields as KEY=VALUE, or as an object.")
+    return {**named, "method": http[0], "url": http[1]}
+
+
+def _job_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _JOB_OPTIONS if options.get(name) is not None}
 
 
 def _ahead(definition: Definition, number: int) -> list[datetime]:

@@ -44,9 +44,10 @@ def server_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("app_name", metavar="[MODULE:APP]", envvar=APP_VARIABLE, required=False)
+@click.option("--scheduler", "has_scheduler", is_flag=True, help="Fire schedules, too; workers do so by themselves.")
 @server_options
 @store_options
-def server(session: Session, app_name: str | None, any_task: bool, **given: Any) -> int:
+def server(session: Session, app_name: str | None, any_task: bool, has_scheduler: bool, **given: Any) -> int:
     """Serve the REST API until stopped.
 
     Without an app it serves what the store has, and takes jobs of any task. Without a token it answers this machine
@@ -58,7 +59,13 @@ def server(session: Session, app_name: str | None, any_task: bool, **given: Any)
     with named.app(may_create=True) as app:
         show_log(app.settings.log)
         is_any = True if any_task or app_name is None else None
-        serve(app, accepts_any_task=is_any, announce=lambda found: announce(session, found), **given)
+        serve(
+            app,
+            accepts_any_task=is_any,
+            make_beside=app.make_scheduler if has_scheduler else None,
+            announce=lambda found: announce(session, found),
+            **given,
+        )
     return faults.OK
 
 

@@ -1,4 +1,4 @@
-"""`perdure up`: worker and REST API in one process."""
+"""`perdure up`: worker, scheduler and REST API in one process."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def up(
     any_task: bool,
     **given: Any,
 ) -> int:
-    """Run everything in one process: a worker and the REST API.
+    """Run everything in one process: a worker, which also fires schedules, and the REST API.
 
-    Without an app it serves what the store has; jobs of your tasks then need workers elsewhere.
+    Without an app it runs HTTP jobs and fires schedules; jobs of your tasks then need workers elsewhere.
     """
     from perdure.web.serve import serve  # here, so that help does not wait for it
 
@@ -41,15 +41,12 @@ def up(
     wanted = read_queues(queues)
     with named.app(may_create=True) as app:
         show_log(app.settings.log)
-        make_worker = None
-        if app.tasks:
-            make_worker = lambda: app.make_worker(wanted, concurrency, None, grace)  # noqa: E731 - made on the loop
-        elif not session.is_json:
-            output.aside("There is no task here, so no worker is started: name an app to run its jobs.")
+        if not app.tasks and not session.is_json:
+            output.aside("There is no task here: HTTP jobs and schedules are served; name an app to run its jobs.")
         serve(
             app,
             accepts_any_task=True if any_task or app_name is None else None,
-            make_worker=make_worker,
+            make_beside=lambda: app.make_worker(wanted, concurrency, None, grace),
             announce=lambda found: announce(session, found),
             **given,
         )

@@ -25,7 +25,7 @@ from perdure.web.operation import Operation
 from perdure.web.page import front_page
 from perdure.web.problems import Failed
 from perdure.web.requests import NoQuery
-from perdure.web.rest import classic, dead_letters, events, health, jobs, policies, queues, replays, stats
+from perdure.web.rest import classic, dead_letters, events, health, jobs, policies, queues, replays, schedules, stats
 
 ASGI = ASGIApp
 
@@ -42,6 +42,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *dead_letters.OPERATIONS,
     *replays.OPERATIONS,
     *queues.OPERATIONS,
+    *schedules.OPERATIONS,
     *stats.OPERATIONS,
     *policies.OPERATIONS,
     *events.OPERATIONS,

@@ -10,7 +10,7 @@ import msgspec
 from perdure.web import problems
 from perdure.web.operation import Operation
 from perdure.web.problems import Problem
-from perdure.web.requests import JobIdText, QueueName
+from perdure.web.requests import JobIdText, QueueName, ScheduleName
 
 _REF = "#/components/schemas/{name}"
 _PATH_TYPES: dict[str, Any] = {"id": JobIdText, "name": QueueName}
@@ -46,7 +46,7 @@ def openapi(operations: Sequence[Operation], *, version: str, has_tokens: bool) 
 
 
 def _kinds(operations: Sequence[Operation]) -> list[Any]:
-    kinds: list[Any] = [Problem, *_PATH_TYPES.values()]
+    kinds: list[Any] = [Problem, ScheduleName, *_PATH_TYPES.values()]
     for operation in operations:
         kinds += [kind for answer in operation.answers.values() for kind in _forms(answer)]
         if operation.query is not None:
@@ -93,7 +93,7 @@ def _operation(operation: Operation, schemas: Schema, components: Schema) -> Sch
 
 def _parameters(operation: Operation, schemas: Schema, components: Schema) -> list[Schema]:
     parameters: list[Schema] = [
-        {"name": name, "in": "path", "required": True, "schema": schemas[_key(_PATH_TYPES[name])]}
+        {"name": name, "in": "path", "required": True, "schema": schemas[_key(_path_type(operation, name))]}
         for name in operation.parameters
     ]
     if operation.query is not None:
@@ -113,6 +113,10 @@ def _parameters(operation: Operation, schemas: Schema, components: Schema) -> li
             }
         )
     return parameters
+
+
+def _path_type(operation: Operation, name: str) -> Any:
+    return ScheduleName if _tag(operation.path) == "schedules" else _PATH_TYPES[name]
 
 
 def _parameter(field: Schema) -> Schema:

@@ -24,8 +24,12 @@ async def page_answer(request: Request, page: Page[Job]) -> Answer:
     # A thousand jobs with large arguments take a while to read; others must not wait for it.
     documents = await asyncio.to_thread(lambda: [job_document(job) for job in page])
     cursor = None if page.next_cursor is None else _cursor(page.next_cursor)
-    headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
-    return Answer(document={"jobs": documents, "next_cursor": cursor}, headers=headers)
+    return Answer(document={"jobs": documents, "next_cursor": cursor}, headers=next_link(request, cursor))
+
+
+def next_link(request: Request, cursor: str | None) -> dict[str, str]:
+    """The header that leads to the next page, if there is one."""
+    return {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
 
 
 def read_cursor(cursor: str | None) -> str | None:

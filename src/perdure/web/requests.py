@@ -121,9 +121,11 @@ class NoBody(Intake, frozen=True):
 
 
 class PauseBody(Intake, frozen=True):
-    """Why a queue is paused."""
+    """Why a queue is paused, and until when or for how long; without either until it is resumed."""
 
     reason: Text | None = None
+    until: Annotated[datetime, Meta(tz=True)] | None = None
+    duration: Duration | None = None
 
 
 class Filters(Intake, frozen=True):

@@ -1,4 +1,4 @@
-"""Runs the API as a process, alone or with a worker beside it on the same event loop, until it is signalled.
+"""Runs the API as a process, alone or beside a worker or a scheduler on one event loop, until it is signalled.
 
 The first SIGTERM or SIGINT stops listening, ends the event streams, lets requests and running attempts finish within
 the grace time; the second stops at once. The engine need not be there at the start: requests say so until it is.
@@ -20,6 +20,7 @@ import uvicorn
 from perdure.app import App
 from perdure.errors import BadOption, EngineError, Refused
 from perdure.runtime.process import loop_factory
+from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
 from perdure.web import auth
 from perdure.web.app import Api, create_app
@@ -27,6 +28,9 @@ from perdure.web.app import Api, create_app
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7373
 _LARGEST_HEAD = 32 * 1024
+Beside = Worker | LoneScheduler
+"""What may run on the same event loop."""
+
 _log = logging.getLogger("perdure.web")
 
 
@@ -44,7 +48,7 @@ def serve(
     port: int = DEFAULT_PORT,
     tokens: Sequence[str] = (),
     accepts_any_task: bool | None = None,
-    make_worker: Callable[[], Worker] | None = None,
+    make_beside: Callable[[], Beside] | None = None,
     announce: Callable[[Listening], None] = lambda listening: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread."""
@@ -55,7 +59,7 @@ def serve(
         running = _Running(api, listener, lambda: announce(listening), grace=app.settings.grace.total_seconds())
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(running.run(make_worker))
+                runner.run(running.run(make_beside))
         finally:
             app.close()
 
@@ -82,7 +86,7 @@ class _Running:
     def __init__(self, api: Api, listener: socket.socket, announce: Callable[[], None], *, grace: float) -> None:
         self._api = api
         self._listener = listener
-        self._worker: Worker | None = None
+        self._beside: Beside | None = None
         config = uvicorn.Config(
             api,
             http="h11",
@@ -98,21 +102,21 @@ class _Running:
         )
         self._server = _Server(config, announce)
 
-    async def run(self, make_worker: Callable[[], Worker] | None) -> None:
+    async def run(self, make_beside: Callable[[], Beside] | None) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         try:
-            await self._run_parts(make_worker)
+            await self._run_parts(make_beside)
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
-    async def _run_parts(self, make_worker: Callable[[], Worker] | None) -> None:
+    async def _run_parts(self, make_beside: Callable[[], Beside] | None) -> None:
         parts: list[asyncio.Task[Any]] = [asyncio.create_task(self._server.serve([self._listener]))]
         parts.append(asyncio.create_task(self._open()))
-        if make_worker is not None:
-            parts.append(asyncio.create_task(self._work(make_worker)))
+        if make_beside is not None:
+            parts.append(asyncio.create_task(self._work(make_beside)))
         try:
             # The store is opened once; whatever else ends, ends the rest.
             pending = set(parts)
@@ -120,7 +124,7 @@ class _Running:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for part in done:
                     part.result()
-                if parts[0] in done or (make_worker is not None and parts[-1] in done):
+                if parts[0] in done or (make_beside is not None and parts[-1] in done):
                     self._stop_gently()
         except BaseException:
             self._stop_gently()
@@ -133,27 +137,27 @@ class _Running:
         except EngineError as error:
             _log.warning("the store cannot be opened yet: %s", error)
 
-    async def _work(self, make_worker: Callable[[], Worker]) -> None:
-        # In a thread first: the worker needs the store, and opening it may take its time.
+    async def _work(self, make_beside: Callable[[], Beside]) -> None:
+        # In a thread first: it needs the store, and opening it may take its time.
         await self._api.desk.open()
-        self._worker = make_worker()
+        self._beside = make_beside()
         if self._server.should_exit:
             return
-        await self._worker.run()
+        await self._beside.run()
 
     def _stop(self) -> None:
         if self._server.should_exit:
             self._server.force_exit = True
-            if self._worker is not None:
-                self._worker.stop()
+            if self._beside is not None:
+                self._beside.stop()
         self._stop_gently()
 
     def _stop_gently(self) -> None:
         if not self._server.should_exit:
             self._server.should_exit = True
             self._api.desk.drain()
-            if self._worker is not None:
-                self._worker.stop()
+            if self._beside is not None:
+                self._beside.stop()
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -1,13 +1,18 @@
-"""`/api/v1/queues`: queues, their numbers and their switch."""
+"""`/api/v1/queues`: queues, their numbers, their switch and what is set about them."""
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from perdure.admin import inspect, operate
 from perdure.admin.document import queue_document
+from perdure.admin.tune import SETTING_NAMES, configure
 from perdure.model.option import checked_queue
 from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
+from perdure.web.problems import pointing
 from perdure.web.requests import NoBody, NoQuery, PauseBody
+from perdure.web.requests_schedule import QueueChange
 from perdure.web.schemas import QueueDocument, Queues, Switched
 
 
@@ -29,7 +34,8 @@ async def pause(call: Call) -> Answer:
     """Stop fetching from a queue."""
     queue = checked_queue(call.path["name"])
     body: PauseBody = call.body or PauseBody()
-    is_changed = await operate.pause(await call.desk.store(), queue, body.reason)
+    store = await call.desk.store()
+    is_changed = await operate.pause(store, queue, body.reason, until=body.until, duration=body.duration)
     return Answer(document={"queue": queue, "is_paused": True, "is_changed": is_changed})
 
 
@@ -38,6 +44,18 @@ async def resume(call: Call) -> Answer:
     queue = checked_queue(call.path["name"])
     is_changed = await operate.resume(await call.desk.store(), queue)
     return Answer(document={"queue": queue, "is_paused": False, "is_changed": is_changed})
+
+
+async def change_queue(call: Call) -> Answer:
+    """Set what is said about a queue."""
+    queue = checked_queue(call.path["name"])
+    body: QueueChange = call.body
+    given = {name: value for name in SETTING_NAMES if (value := getattr(body, name)) is not UNSET}
+    unset = [name for name, value in given.items() if value is None]
+    store = await call.desk.store()
+    with pointing(""):
+        await configure(store, queue, unset=unset, **given)
+    return Answer(document=queue_document(await inspect.queue(store, queue), await store.now()))
 
 
 OPERATIONS = (
@@ -59,6 +77,17 @@ OPERATIONS = (
         scope="read",
         handler=show_queue,
         query=NoQuery,
+        answers={200: QueueDocument},
+    ),
+    Operation(
+        method="PATCH",
+        path=f"{API}/queues/{{name}}",
+        name="change_queue",
+        summary="Set how a queue treats its retries and how much of it may run at once, for all workers.",
+        scope="write",
+        handler=change_queue,
+        query=NoQuery,
+        body=Body(forms=(QueueChange,)),
         answers={200: QueueDocument},
     ),
     Operation(
