@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import msgspec
 
-from perdure.assembly import Surroundings, make_scheduler, make_worker, version_here
+from perdure.assembly import Surroundings, make_scheduler, make_worker
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.clock import SystemClock
@@ -324,7 +324,6 @@ class App:
         return make_scheduler(
             self.registry, self.settings, store=self.store, here=self.surroundings, observer=self.observer
         )
-        return self._observing.watched(worker, [(task.queue, task.name) for task in self.tasks.values()])
 
     def render_metrics(self) -> tuple[bytes, str]:
         """The metrics of this process and of the store, as Prometheus reads them, and their content type."""

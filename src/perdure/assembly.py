@@ -9,8 +9,8 @@ from random import Random
 import msgspec
 
 from perdure.clock import Clock
-from perdure.identity import Ids
-from perdure.model.event import Observer
+from perdure.identity import Ids, version
+from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
 from perdure.registry import Registry
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
@@ -39,6 +39,7 @@ def make_worker(
     concurrency: int | None,
     lease: timedelta | None,
     grace: timedelta | None,
+    tracing: Tracing | None,
 ) -> Worker:
     """A worker that is not running yet; what is not given is as the settings say."""
     registry.refuse_unreachable_functions()
@@ -51,7 +52,7 @@ def make_worker(
         prefetch=settings.prefetch,
         max_prefetch=settings.max_prefetch,
         retention=settings.retention,
-        version=version_here(),
+        version=version(),
         schedules=tuple(registry.schedules.values()),
     )
     return Worker(
@@ -62,6 +63,7 @@ def make_worker(
         random=here.random,
         observer=observer,
         new_id=here.ids.worker,
+        tracing=tracing,
     )
 
 
@@ -78,13 +80,3 @@ def make_scheduler(
         definitions=tuple(registry.schedules.values()),
     )
     return LoneScheduler(scheduler, store=store, clock=here.clock, random=here.random, observer=observer)
-
-
-def version_here() -> str:
-    """The version of this Perdure."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
-
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "unknown"

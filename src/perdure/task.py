@@ -310,11 +310,3 @@ def _checked_key(key: object) -> str:
     if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
         raise BadOption(f"unique is {str(key)[:50]!r}; it must be a printable text of 1 to {_LONGEST_KEY} characters.")
     return key
-
-
-def connection_of(jobs: Sequence[Bound]) -> object | None:
-    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
-    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
-    if len(connections) > 1:
-        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
-    return next(iter(connections.values()))

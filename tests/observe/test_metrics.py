@@ -13,7 +13,7 @@ from tests.observe.told import JOB, NOW, SECOND, a_job, a_new_job, attempt, rais
 from perdure import App, Retry
 from perdure.clock import SystemClock, VirtualClock
 from perdure.errors import EngineUnreachable
-from perdure.model.event import CommitLost, Event, ForwardFailed, JobsEnqueued, LeaseExpired
+from perdure.model.event import CommitLost, Event, ForwardFailed, JobsEnqueued, LeaseExpired, TicksFired
 from perdure.model.job import JobId
 from perdure.model.outcome import ShutDown, TaskUnknown, Vanished
 from perdure.observe.catalogue import BUCKETS, CATALOGUE
@@ -126,7 +126,8 @@ def test_lost_commits_lost_leases_and_failed_forwards_are_counted() -> None:
 
 def test_ticks_are_measured_by_how_late_they_were_fired() -> None:
     metrics = MetricsObserver()
-    metrics.fired([NOW, NOW + SECOND], NOW + 2 * SECOND)
+    ticks = (NOW, NOW + SECOND)
+    metrics.tell(TicksFired(schedule="nightly", ticks=ticks, skipped=0, fired_at=NOW + 2 * SECOND))
     page = scrape(metrics)
     assert page.value("perdure_schedule_lag_seconds_count") == 2
     assert page.value("perdure_schedule_lag_seconds_sum") == 3

@@ -21,6 +21,8 @@ class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The effective max_attempts of the job; a rule of its policy may have lowered it, see `Outcome.limit`."""
     started_at: datetime
     ended_at: datetime
+    next_tick_at: datetime | None = None
+    """Where the job died and a recurring schedule made it: the schedule's next tick."""
 
 
 class JobsEnqueued(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -31,8 +33,6 @@ class JobsEnqueued(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The id that stands for each; another than the job's own where a unique key was taken."""
     started_at: datetime
     ended_at: datetime
-    next_tick_at: datetime | None = None
-    """Where the job died and a recurring schedule made it: the schedule's next tick."""
 
 
 class CommitLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):

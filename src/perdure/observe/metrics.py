@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 from weakref import WeakSet
 
@@ -20,6 +20,7 @@ from perdure.model.event import (
     ForwardFailed,
     JobsEnqueued,
     LeaseExpired,
+    TicksFired,
 )
 from perdure.observe.catalogue import BUCKETS
 
@@ -147,16 +148,13 @@ class MetricsObserver:
                 self._cell(job.queue, job.task).commits_lost += 1
             case ForwardFailed(queue=queue, task=task):
                 self._cell(queue, task).dlq_failed += 1
+            case TicksFired(ticks=ticks, fired_at=fired_at):
+                for tick in ticks:
+                    self.schedule_lag.observe(fired_at - tick)
             case LeaseExpired():
                 self.lease_lost += 1
             case _:
                 pass
-
-    def fired(self, ticks: Sequence[datetime], fired_at: datetime) -> None:
-        """Count ticks of a schedule that were turned into jobs."""
-        with self._lock:
-            for tick in ticks:
-                self.schedule_lag.observe(fired_at - tick)
 
     def expect(self, names: Iterable[tuple[str, str]]) -> None:
         """Show these queues and tasks from the first, at 0: the first increase of a counter is seen only so."""

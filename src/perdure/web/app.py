@@ -25,7 +25,19 @@ from perdure.web.operation import Operation
 from perdure.web.page import front_page
 from perdure.web.problems import Failed
 from perdure.web.requests import NoQuery
-from perdure.web.rest import classic, dead_letters, events, health, jobs, policies, queues, replays, schedules, stats
+from perdure.web.rest import (
+    classic,
+    dead_letters,
+    events,
+    health,
+    jobs,
+    metrics,
+    policies,
+    queues,
+    replays,
+    schedules,
+    stats,
+)
 
 ASGI = ASGIApp
 
@@ -47,6 +59,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *policies.OPERATIONS,
     *events.OPERATIONS,
     *health.OPERATIONS,
+    *metrics.OPERATIONS,
     Operation(
         method="GET",
         path="/openapi.json",
