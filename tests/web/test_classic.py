@@ -234,6 +234,15 @@ async def test_a_repeated_request_makes_one_job(reach: Reach) -> None:
     await reach.post("jobs", {"task": "send", "args": ["a@b.c"]}, 422, headers=headers)
 
 
+async def test_a_repeated_request_does_not_bring_a_deleted_job_back(reach: Reach) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    made = await reach.post("jobs", EXAMPLE_1, 201, headers=headers)
+    expect(await reach.ask("DELETE", f"jobs/{made['id']}"), 200)
+    again = await reach.post("jobs", EXAMPLE_1, 201, headers=headers)
+    assert (again["id"], again["status"]) == (made["id"], "ended")
+    await reach.get(f"jobs/{made['id']}", 404)
+
+
 @pytest.mark.parametrize(
     ("wrong", "pointer"),
     [

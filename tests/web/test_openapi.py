@@ -17,7 +17,7 @@ from perdure.store.reads import JobFilter
 from perdure.web import schemas, schemas_schedule
 from perdure.web.app import OPERATIONS, create_app
 
-UNTYPED = {"show_openapi", "show_front_page", "stream_events"}
+UNTYPED = {"show_openapi", "show_front_page", "show_metrics", "stream_events"}
 NEEDS = {
     "forecast_policy": {"policy": "standard"},
     "explain_policy": {"task": "send"},

@@ -55,7 +55,12 @@ async def make(call: Call, body: ClassicBody) -> Answer:
         [name] = done.ids
     headers = dict(REPEATED) if done.is_repeated else {}
     headers["Location"] = f"{call.request.scope.get('root_path', '')}{API}/jobs/{name}"
-    return Answer(document=await show(store, name), status=201, headers=headers)
+    try:
+        document = await show(store, name)
+    except JobNotFound:
+        # Made by an earlier request with this key, and deleted since.
+        document = _document(name, None, definition, None, None)
+    return Answer(document=document, status=201, headers=headers)
 
 
 async def show(store: Store, job_id: str) -> dict[str, Any]:
@@ -64,19 +69,7 @@ async def show(store: Store, job_id: str) -> dict[str, Any]:
     last = await attempts_of(store, read_id(job_id), 1)
     source = run if known is None else known.definition
     assert source is not None, "one of both was found"
-    attempt = last[0][1] if last else None
-    return {
-        "id": read_id(job_id),
-        "schedule": None if known is None else known.definition.cron,
-        "api": _api(source),
-        "type": _TYPES[source.delivery],
-        "is_recurring": None if known is None else known.definition.is_recurring,
-        "max_retry_count": (source.max_attempts or DEFAULT_LIMIT) - 1,
-        "status": "ended" if known is None else known.standing,
-        "next_execution_time": _next(known, run),
-        "last_execution_time": None if attempt is None else moment(attempt.started_at),
-        "last_status": None if attempt is None else _status(attempt),
-    }
+    return _document(read_id(job_id), known, source, run, last[0][1] if last else None)
 
 
 async def history(store: Store, job_id: str, limit: int) -> dict[str, Any]:
@@ -208,6 +201,23 @@ async def _require_changeable(store: Store, job_id: str) -> None:
         ) from None
     if known is None:
         raise Refused(f"The job {job_id} has ended: its schedule is gone.", "Make a new one.")
+
+
+def _document(
+    name: str, known: Schedule | None, source: Definition | Job, run: Job | None, attempt: Attempt | None
+) -> dict[str, Any]:
+    return {
+        "id": name,
+        "schedule": None if known is None else known.definition.cron,
+        "api": _api(source),
+        "type": _TYPES[source.delivery],
+        "is_recurring": None if known is None else known.definition.is_recurring,
+        "max_retry_count": (source.max_attempts or DEFAULT_LIMIT) - 1,
+        "status": "ended" if known is None else known.standing,
+        "next_execution_time": _next(known, run),
+        "last_execution_time": None if attempt is None else moment(attempt.started_at),
+        "last_status": None if attempt is None else _status(attempt),
+    }
 
 
 def _api(source: Definition | Job) -> str:
