@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.web.conftest import Reach
+from tests.web.reach import Reach
 
 
 async def test_metrics_are_served_as_prometheus_reads_them(reach: Reach) -> None:
