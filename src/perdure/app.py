@@ -14,11 +14,11 @@ import msgspec
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.clock import Clock, SystemClock
+from perdure.dead_letter import DeadLetter, DeadLetterLike
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
-from perdure.errors import BadOption
 from perdure.http_task import HttpJobs
-from perdure.identity import Ids
+from perdure.identity import Ids, own_version
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
@@ -34,6 +34,7 @@ from perdure.observe.log import LogObserver
 from perdure.registry import Registry
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
+from perdure.sinks import Sinks
 from perdure.store import Store
 from perdure.task import (
     Bound,
@@ -41,6 +42,7 @@ from perdure.task import (
     Task,
     bind_named,
     checked_timeout,
+    connection_of,
     make_options,
 )
 
@@ -72,6 +74,7 @@ class App:
         auto_migrate: bool | None = None,
         max_attempts_cap: int | None = None,
         observer: Observer | None = None,
+        dead_letter: DeadLetterLike | None = None,
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap}
         if settings is None:
@@ -82,7 +85,10 @@ class App:
             )
         self.settings = settings
         self.observer: Observer = observer or LogObserver()
+        said = settings.dead_letter if dead_letter is None else dead_letter
+        letter = None if said is None else DeadLetter.coerce(said)
         policy = AppPolicy(
+            sink=None if letter is None else letter.sink,
             retry=Retry.coerce(retry),
             max_attempts_cap=settings.max_attempts_cap,
             max_retry_after=settings.max_retry_after,
@@ -104,8 +110,9 @@ class App:
             open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
         )
 
-        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=_version)
+        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=own_version)
         self.registry.add_builtin(self.http.task, self.http.release)
+        self.sinks = Sinks(letter, settings=settings, http=self.http, store=lambda: self.store, registry=self.registry)
 
     def __repr__(self) -> str:
         return f"<App with {len(self.tasks)} tasks>"
@@ -175,14 +182,19 @@ class App:
         retry_queue: str | None = None,
         max_retries_running: Cap | None = None,
         concurrency: Cap | None = None,
+        dead_letter: DeadLetterLike | None = None,
     ) -> None:
         """Say how a queue treats its jobs and how many run at once, over all workers; the rest has its defaults."""
         settings = QueueSettings(
             retry_share=retry_share, is_strict=strict, max_retries_running=max_retries_running, concurrency=concurrency
         )
         own = None if retry is None else Retry.coerce(retry)
-        policy = QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings)
-        self.registry.describe_queue(name, policy)
+        letter = None if dead_letter is None else DeadLetter.coerce(dead_letter)
+        sink = None if letter is None else letter.sink
+        self.registry.describe_queue(
+            name, QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings, sink=sink)
+        )
+        self.sinks.describe(name, letter)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -220,7 +232,7 @@ class App:
         """Make many jobs durable in one batch, all or none; gives their ids in order."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
         new = [self._new_job(bound) for bound in jobs]
         if connection is not None:
             return self.store.enqueue_within(connection, new)
@@ -230,7 +242,7 @@ class App:
         """The same, awaited."""
         if not jobs:
             return []
-        connection = _connection_of(jobs)
+        connection = connection_of(jobs)
         new = [self._new_job(bound) for bound in jobs]
         if connection is not None:
             return await self.store.enqueue_within_async(connection, new)
@@ -280,6 +292,7 @@ class App:
     ) -> Worker:
         """A worker that is not running yet; call it on the event loop that will run it."""
         self.registry.refuse_unreachable_functions()
+        self.sinks.refuse_circles()
         settings = self.settings
         plan = Plan(
             queues=read_weights(queues or settings.queues or self.registry.queue_names()),
@@ -290,12 +303,13 @@ class App:
             prefetch=settings.prefetch,
             max_prefetch=settings.max_prefetch,
             retention=settings.retention,
-            version=_version(),
+            version=own_version(),
         )
         here = self.surroundings
         return Worker(
             store=self.store,
             registry=self.registry,
+            sinks=self.sinks,
             plan=plan,
             clock=here.clock,
             random=here.random,
@@ -329,20 +343,3 @@ class App:
             delivery=bound.delivery,
             timeout=options.timeout,
         )
-
-
-def _connection_of(jobs: Sequence[Bound]) -> object | None:
-    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
-    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
-    if len(connections) > 1:
-        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
-    return next(iter(connections.values()))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
-
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "unknown"

@@ -25,3 +25,13 @@ class Ids:
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())
+
+
+def own_version() -> str:
+    """The version of this Perdure, as workers tell it."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and only workers ask
+
+    try:
+        return version("perdure")
+    except PackageNotFoundError:
+        return "unknown"

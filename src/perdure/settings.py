@@ -43,6 +43,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Annotated[timedelta, "how long succeeded and cancelled jobs are kept"] = timedelta(days=7)
     max_payload: Annotated[int, "the largest arguments of a job, in bytes of JSON"] = 256 * 1024
     max_result: Annotated[int, "the largest result of a job, in bytes of JSON"] = 64 * 1024
+    dead_letter: Annotated[str | None, "where dead jobs are forwarded to: queue:name or a URL"] = None
+    dead_letter_retry: Annotated[str, "how tries to forward a dead job are spaced"] = (
+        "exponential(1s, cap=5m, max_attempts=unlimited)"
+    )
     auto_migrate: Annotated[bool | None, "migrate the store when it is opened; unset: SQLite yes, servers no"] = None
     http_allow: Annotated[tuple[str, ...] | None, "what HTTP jobs may reach beside public addresses"] = None
     http_signing_secrets: Annotated[

@@ -200,6 +200,14 @@ def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bou
     )
 
 
+def connection_of(jobs: Sequence[Bound]) -> object | None:
+    """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
+    connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
+    if len(connections) > 1:
+        raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")
+    return next(iter(connections.values()))
+
+
 def make_options(
     *,
     queue: str | None = None,

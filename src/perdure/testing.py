@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from types import TracebackType
@@ -25,11 +25,12 @@ from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
+from perdure.runtime.forwarder import Forwarder
 from perdure.runtime.held import Holding
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.reaper import Reaper
 from perdure.store import Store
-from perdure.store.reads import JobFilter
+from perdure.store.reads import JobFilter, QueueInfo
 
 T = TypeVar("T")
 
@@ -176,8 +177,11 @@ class Harness:
         """When something happens next: a waiting job is due, a vanished worker's lease runs out, or a pause ends."""
         promoted = await self.store.promote(0)
         leases = [worker.lease_until for worker in await self.store.workers() if worker.id != self._worker_id]
-        pauses = [queue.paused_until for queue in await self.store.queues()]
-        return min((moment for moment in [promoted.next_run_at, *leases, *pauses] if moment is not None), default=None)
+        queues = await self.store.queues()
+        pauses = [queue.paused_until for queue in queues]
+        forwards = (await self.store.forward(self._queues(queues), 0, _LEASE)).next_at
+        moments = [promoted.next_run_at, forwards, *leases, *pauses]
+        return min((moment for moment in moments if moment is not None), default=None)
 
     async def _drain(self) -> int:
         store, app = self.store, self._app
@@ -186,15 +190,36 @@ class Harness:
         )
         promoter = Promoter(store=store, clock=self.clock, poll=1.0)
         await reaper.step()
+        # As with a worker that is not told which queues to serve: what is dead does not run again by itself.
+        left_alone = app.registry.graveyards()
         count = 0
         while True:
             await promoter.step()
             # Asked anew in each round: a handler may have enqueued to a queue that nobody had heard of.
-            queues = tuple(queue.name for queue in await store.queues())
+            found = await store.queues()
+            queues = tuple(queue.name for queue in found if queue.name not in left_alone)
             done = await self._run_ready(queues) if queues else 0
-            if done == 0:
+            if done == 0 and await self._forward(found) == 0:
                 return count
             count += done
+
+    async def _forward(self, found: Sequence[QueueInfo]) -> int:
+        """Hand what is dead and due to its sink; how many tries that took."""
+        app = self._app
+        forwarder = Forwarder(
+            store=self.store,
+            sinks=app.sinks,
+            clock=self.clock,
+            random=self._random,
+            observer=app.observer,
+            queues=self._queues(found),
+            poll=1.0,
+        )
+        tries, _ = await forwarder.drain()
+        return tries
+
+    def _queues(self, found: Sequence[QueueInfo]) -> tuple[str, ...]:
+        return self._app.registry.homes({*self._app.registry.queue_names(), *(queue.name for queue in found)})
 
     async def _run_ready(self, queues: tuple[str, ...]) -> int:
         """Run what is ready in these queues until nothing is."""

@@ -17,7 +17,7 @@ from perdure.engines.postgres.sql import quoted
 from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store import Store
 
-TABLES = ["attempts", "jobs", "queue_settings", "queues", "schema", "workers"]
+TABLES = ["attempts", "forwards", "jobs", "queue_settings", "queues", "schema", "workers"]
 
 
 @pytest.fixture

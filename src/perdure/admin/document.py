@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure.admin.inspect import Stats
 from perdure.model.failure import Failure
+from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
 from perdure.model.queue_settings import QueueSettings
 from perdure.model.state import STATES
@@ -51,6 +52,21 @@ def job_document(job: Job) -> Document:
         "started_at": moment(job.started_at),
         "ended_at": moment(job.ended_at),
         "parked_at": moment(job.parked_at),
+    }
+
+
+def forward_document(forward: Forward | None) -> Document | None:
+    """How far the forwarding of a dead job is; None when it is not to be forwarded."""
+    if forward is None:
+        return None
+    return {
+        "state": forward.state,
+        "sink": forward.sink,
+        "tries": forward.tries,
+        "error": forward.error,
+        "next_at": moment(forward.next_at),
+        "tried_at": moment(forward.tried_at),
+        "forwarded_at": moment(forward.forwarded_at),
     }
 
 
@@ -143,6 +159,7 @@ def stats_document(stats: Stats) -> Document:
         "retrying": stats.retrying,
         "workers": stats.workers,
         "oldest_ready_age": seconds(stats.oldest_ready_age),
+        "forwards": dict(stats.forwards),
         "queues": [queue_document(queue, stats.at) for queue in stats.queues],
     }
 

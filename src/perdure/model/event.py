@@ -29,6 +29,25 @@ class CommitLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
 
 
+class Forwarded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A dead job's sink has accepted it."""
+
+    job: Job
+    sink: str
+    tries: int
+
+
+class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A dead job's sink refused it, or none is configured; the job stays dead here."""
+
+    job: Job
+    sink: str | None
+    error: str
+    tries: int
+    retry_in: timedelta | None
+    """None when it is not tried again before a person asks for it."""
+
+
 class WorkerStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     worker: str
     queues: tuple[str, ...]
@@ -70,6 +89,8 @@ class StoreRecovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 Event = (
     AttemptEnded
     | CommitLost
+    | Forwarded
+    | ForwardFailed
     | WorkerStarted
     | WorkerStopped
     | LeaseExpired

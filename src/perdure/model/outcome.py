@@ -145,3 +145,5 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     error: Failure | None = None
     result: bytes | None = None
     note: str | None = None
+    sink: str | None = None
+    """The sink that a dead job is to be forwarded to, by name."""

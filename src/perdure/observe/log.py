@@ -16,6 +16,8 @@ from perdure.model.event import (
     AttemptEnded,
     CommitLost,
     Event,
+    Forwarded,
+    ForwardFailed,
     LeaseExpired,
     StoreRecovered,
     StoreTrouble,
@@ -69,6 +71,11 @@ def _line(event: Event) -> _Line | None:
             fields = {"event": "commit_lost", "job": job.id, "attempt": job.attempt, "outcome": outcome.attempt}
             text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
             return logging.WARNING, text, fields
+        case Forwarded(job=job, sink=sink, tries=tries):
+            fields = {"event": "forwarded", "job": job.id, "queue": job.queue, "sink": sink, "tries": tries}
+            return logging.INFO, f"Dead job {job.id} was forwarded to {sink}", fields
+        case ForwardFailed():
+            return _forward_failed(event)
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
             fields = {"event": "worker_started", "worker": worker}
             text = f"Worker {worker} serves {', '.join(queues)} with {concurrency} slots"
@@ -117,6 +124,22 @@ def _attempt(event: AttemptEnded) -> _Line | None:
     if outcome.attempt in ("released", "snoozed") or outcome.state in ("succeeded", "cancelled"):
         level = logging.INFO
     return level, _sentence(event), fields
+
+
+def _forward_failed(event: ForwardFailed) -> _Line:
+    job, error = event.job, clean(event.error.split(chr(10))[0], 300)
+    fields: dict[str, object] = {
+        "event": "forward_failed",
+        "job": job.id,
+        "queue": job.queue,
+        "sink": event.sink,
+        "tries": event.tries,
+        "error": error,
+    }
+    then = "no further try" if event.retry_in is None else f"next in {_rounded(event.retry_in)}"
+    where = event.sink or "any sink"
+    text = f"Dead job {job.id} could not be forwarded to {where} (try {event.tries}, {then}) and stays here: {error}"
+    return logging.ERROR, text, fields
 
 
 def _sentence(event: AttemptEnded) -> str:

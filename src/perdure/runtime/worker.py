@@ -24,6 +24,7 @@ from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
+from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held, Holding
 from perdure.runtime.loop import Loop
@@ -63,6 +64,7 @@ class Worker:
         *,
         store: Store,
         registry: Registry,
+        sinks: Sinks,
         plan: Plan,
         clock: Clock,
         random: Random,
@@ -107,6 +109,17 @@ class Worker:
             done=self._committed,
         )
         self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.wake())
+        self._forwarder = Forwarder(
+            store=store,
+            sinks=sinks,
+            clock=clock,
+            random=random,
+            observer=observer,
+            queues=registry.homes(plan.queues),
+            poll=plan.poll.total_seconds(),
+            ended=lambda: self._forwarding.wake(),
+        )
+        self._forwarding = self._loop("forwarder", self._forwarder.step)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
@@ -147,6 +160,7 @@ class Worker:
             await committing
             unsubscribe()
             await _end([*others, *slots])
+            await self._forwarder.close()
             self._executor.close()
             await self._registry.release()
             worker = self._membership.id
@@ -154,7 +168,7 @@ class Worker:
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """Promoter, canceller, tuner, reaper and pruner, each in its own rhythm, and the watch over the lease."""
+        """Promoter, canceller, tuner, reaper, pruner and forwarder in their rhythms, and the watch over the lease."""
         store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
         reaper = Reaper(
             store=store,
@@ -169,7 +183,7 @@ class Worker:
         pruner = Pruner(store=store, retention=self._plan.retention)
         hinted = {"promoter": promoter.step, "canceller": canceller.step, "tuner": self._tuner.step}
         self._hinted = [self._loop(part, step) for part, step in hinted.items()]
-        unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
+        unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step), self._forwarding]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
@@ -216,6 +230,8 @@ class Worker:
         self._fetcher.freed()
         if any(self._frees_a_place(one.job) for one in batch):
             self._fetcher.wake()
+        if any(one.outcome.sink is not None for one in batch):
+            self._forwarding.wake()
 
     def _frees_a_place(self, job: Job) -> bool:
         """Whether the job's end lets another of its queue run: there is a limit, and others are kept back by it."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import ForwardStore
 from perdure.store.jobs import JobStore
 from perdure.store.reads import QueueStore, ReadStore
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import WorkerStore
 
 
-class Store(JobStore, WorkerStore, ReadStore, QueueStore, Protocol):
+class Store(JobStore, ForwardStore, WorkerStore, ReadStore, QueueStore, Protocol):
     """An open engine: every verb of the seam."""
 
     @property
@@ -25,4 +26,4 @@ class Store(JobStore, WorkerStore, ReadStore, QueueStore, Protocol):
         ...
 
 
-__all__ = ["Capabilities", "JobStore", "QueueStore", "ReadStore", "Store", "Wakeups", "WorkerStore"]
+__all__ = ["Capabilities", "ForwardStore", "JobStore", "QueueStore", "ReadStore", "Store", "Wakeups", "WorkerStore"]

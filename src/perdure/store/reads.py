@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from perdure.model.failure import Failure
+from perdure.model.forward import ForwardState
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import FIELDS, NOTHING_SAID, QueueSettings
 from perdure.model.state import State
@@ -30,6 +31,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     """The fingerprint of an error group."""
     reason: str | None = None
+    forward: ForwardState | None = None
+    """How far the forwarding of a dead job is."""
     before: datetime | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: datetime | None = None

@@ -19,6 +19,7 @@ def parameters(where: JobFilter, **more: Any) -> dict[str, Any]:
         "error": None if where.error is None else folded(where.error),
         "group": from_optional_text(where.group),
         "reason": from_optional_text(where.reason),
+        "forward": where.forward,
         "before": None if where.before is None else to_microseconds(where.before),
         "after": None if where.after is None else to_microseconds(where.after),
         **more,

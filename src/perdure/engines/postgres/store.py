@@ -11,7 +11,7 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.postgres import caller, commit, enqueue, fetch, jobs, queues, reads, replay, workers
+from perdure.engines.postgres import caller, commit, enqueue, fetch, forwards, jobs, queues, reads, replay, workers
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.connection import connect, shut
@@ -21,10 +21,12 @@ from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
+from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import Due
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, SchemaStatus
 from perdure.store.reply import Reply
@@ -125,6 +127,21 @@ class PostgresStore:
 
     def discard(self, where: JobFilter, limit: int) -> Reply[int]:
         return self._ask(replay.discard(where, limit))
+
+    def forward(self, queues: Sequence[str], limit: int, lease: timedelta) -> Reply[Due]:
+        return self._ask(forwards.forward(queues, limit, lease))
+
+    def forwarded(self, tried: Sequence[Tried]) -> Reply[list[bool]]:
+        return self._ask(forwards.forwarded(tried))
+
+    def forward_now(self, where: JobFilter) -> Reply[int]:
+        return self._ask(forwards.forward_now(where), wakes=bool)
+
+    def forwards(self, ids: Sequence[JobId]) -> Reply[dict[JobId, Forward]]:
+        return self._ask(forwards.forwards(ids))
+
+    def forward_counts(self) -> Reply[dict[ForwardState, int]]:
+        return self._ask(forwards.forward_counts())
 
     def register(
         self,
