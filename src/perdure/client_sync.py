@@ -26,7 +26,8 @@ class Client:
     """Asks and acts, blocking until the answer is there; safe to share between threads.
 
     The filters are `state`, `task`, `queue`, `error` (a part of the last error), `group` (an error group's
-    fingerprint), `reason`, `forward` (how far it is), `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
+    fingerprint), `reason`, `forward` (how far that is), `before` and `after` (a datetime, ISO text, or how long ago:
+    `"1h"`).
     """
 
     def __init__(self, store: Store) -> None:

@@ -233,7 +233,8 @@ def letter_args(job: Job, history: Sequence[Attempt], limit: int) -> bytes:
 
 
 def _quoted(job: Job) -> Document:
-    return {"args": job.args[:_PLAIN_TEXT].decode("utf-8", "backslashreplace"), "result": None}
+    text = job.args[:_PLAIN_TEXT].decode("utf-8", "backslashreplace")
+    return {"args": text, "result": None, **({"is_cut": True} if len(job.args) > _PLAIN_TEXT else {})}
 
 
 def _origin_of(job: Job) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from perdure.admin import groups as error_groups
 from perdure.admin import forwards, inspect, operate, replay
+from perdure.admin import groups as error_groups
 from perdure.admin.document import group_document
 from perdure.admin.selection import Selection, select_dead
 from perdure.admin.steps import Stepped
