@@ -60,7 +60,13 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """How long one try may take."""
 
     @staticmethod
-    def queue(name: str, *, task: Task[..., Any] | str | None = None, retry: RetryLike | None = None) -> DeadLetter:
+    def queue(
+        name: str,
+        *,
+        task: Task[..., Any] | str | None = None,
+        timeout: Duration = TIMEOUT,
+        retry: RetryLike | None = None,
+    ) -> DeadLetter:
         """Another queue of the same store: a copy of the job, or with `task` a job of that task, told of the dead one.
 
         Workers that are not told which queues to serve leave the queue alone, unless a task lives there.
@@ -68,7 +74,9 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         queue = checked_queue(name)
         told = task.name if isinstance(task, Task) else None if task is None else checked_name(task)
         text = f"queue:{queue}" if told is None else f"queue:{queue}:{told}"
-        return DeadLetter(sink=Sink(text, queue), target=ToQueue(queue, told), retry=_retry(retry))
+        return DeadLetter(
+            sink=Sink(text, queue), target=ToQueue(queue, told), retry=_retry(retry), timeout=_timeout(timeout)
+        )
 
     @staticmethod
     def http(

@@ -61,8 +61,9 @@ class Sinks:
     def is_empty(self) -> bool:
         return not self._all()
 
-    def longest_timeout(self) -> timedelta:
-        return max((letter.timeout for letter in self._all()), default=TIMEOUT)
+    def timeout(self, queue: str) -> timedelta:
+        letter = self._by_queue.get(queue, self._default)
+        return TIMEOUT if letter is None else letter.timeout
 
     def of(self, job: Job) -> Destination | None:
         """The sink that a dead job goes to as things are now, not as they were when it died."""

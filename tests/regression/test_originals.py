@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
+from tests.conformance.conftest import ENGINES, Engine
 
-from perdure import App, GiveUp, Retry, current_job
+from perdure import App, DeadLetter, GiveUp, Job, Retry, Settings, current_job
 from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.identity import Ids
@@ -276,3 +279,60 @@ def test_an_at_most_once_job_is_not_run_again_after_a_crash(app: App):
         t.advance("10m")
         assert (t.job(job_id).state, t.job(job_id).reason) == ("dead", "outcome unknown")
     assert runs == []
+
+
+async def work_until(app: App, is_done: Callable[[], Awaitable[bool]]) -> None:
+    """Run a worker of the app until the condition holds."""
+    worker = app.make_worker()
+    running = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(60):
+            while not await is_done():
+                await asyncio.sleep(0.02)
+    finally:
+        worker.stop()
+        await running
+
+
+# Proves [INV-21].
+@pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
+async def test_a_job_is_not_deleted_when_its_dead_letter_sink_refuses_it(engine: Engine, tmp_path: Path):
+    """Was: the job removed from its queue although the dead letter queue had refused it."""
+    offers: list[str] = []
+    is_open = False
+
+    def sink(job: Job) -> None:
+        offers.append(job.id)
+        if not is_open:
+            raise ConnectionError("the dead letter queue is down")
+
+    settings = Settings(auto_migrate=True, poll=timedelta(milliseconds=50))
+    letter = DeadLetter.function(sink, retry=Retry.fixed("20ms", jitter="none", max_attempts="unlimited"))
+    app = App(engine.make_url(tmp_path), settings=settings, dead_letter=letter)
+
+    @app.task(retry=Retry.never_retry())
+    def fail() -> None:
+        raise ValueError("it broke")
+
+    client = app.client_async()
+    job_id = await fail.enqueue_async()
+
+    async def is_refused_often() -> bool:
+        return len(offers) >= 5
+
+    await work_until(app, is_refused_often)
+    job, forward = await client.get(job_id), (await client.forwards(job_id))[job_id]
+    assert (job.state, str(job.error)) == ("dead", "ValueError: it broke")
+    assert (forward.state, forward.error) == ("failing", "ConnectionError: the dead letter queue is down")
+    assert forward.tries >= 5
+    assert [found.id for found in await client.dead_letters(forward="failing")] == [job_id]
+    is_open = True
+
+    async def is_forwarded() -> bool:
+        return (await client.forwards(job_id))[job_id].state == "forwarded"
+
+    await work_until(app, is_forwarded)
+    assert (await client.get(job_id)).state == "dead"
+    assert set(offers) == {job_id}
+    app.close()
+    assert engine.find_damage(tmp_path) == []

@@ -71,7 +71,9 @@ class Sinks(Protocol):
         """Whether no sink is configured at all."""
         ...
 
-    def longest_timeout(self) -> timedelta: ...
+    def timeout(self, queue: str) -> timedelta:
+        """How long a try to forward a dead job of this queue may take."""
+        ...
 
     def of(self, job: Job) -> Destination | None: ...
 
@@ -106,25 +108,29 @@ class Forwarder:
     async def step(self) -> float:
         """Begin the tries that are due and have a place; the seconds until the next look."""
         queues = [queue for queue in self._queues if self._busy[queue] < _OF_A_QUEUE]
-        limit = min(_OF_A_QUEUE, _AT_ONCE - len(self._tries))
-        if not queues or limit <= 0:
-            return self._poll
-        due = await self._store.forward(queues, limit, self._lease())
-        await self._begin(due.forwards)
-        if len(due.forwards) == limit:
-            return 0.0
         pause = max(self._poll, _SELDOM) if self._sinks.is_empty() else self._poll
-        return pause if due.next_at is None else min(pause, max(self._until(due.next_at), 0.001))
+        for lease, alike in self._by_lease(queues).items():
+            limit = min(_OF_A_QUEUE, _AT_ONCE - len(self._tries))
+            if limit <= 0:
+                return self._poll
+            due = await self._store.forward(alike, limit, lease)
+            await self._begin(due.forwards)
+            if len(due.forwards) == limit:
+                pause = 0.0
+            elif due.next_at is not None:
+                pause = min(pause, max(self._until(due.next_at), 0.001))
+        return pause
 
     async def drain(self) -> tuple[int, datetime | None]:
         """Try all that is due now and wait for it: how many tries, and when the next one is due."""
         count = 0
-        while True:
-            due = await self._store.forward(self._queues, _AT_ONCE, self._lease())
-            if not due.forwards:
-                return count, due.next_at
-            count += len(due.forwards)
-            await asyncio.wait(await self._begin(due.forwards))
+        moments = []
+        for lease, alike in self._by_lease(self._queues).items():
+            while (due := await self._store.forward(alike, _AT_ONCE, lease)).forwards:
+                count += len(due.forwards)
+                await asyncio.wait(await self._begin(due.forwards))
+            moments.append(due.next_at)
+        return count, min((moment for moment in moments if moment is not None), default=None)
 
     async def close(self) -> None:
         """Let the tries under way end, for a moment; what they leave undone is due again by itself."""
@@ -148,12 +154,13 @@ class Forwarder:
         return begun
 
     async def _try(self, forward: Forward, job: Job | None) -> None:
+        lease = self._lease(forward.queue)
         try:
             if job is None or job.state != "dead" or job.attempt != forward.attempt:
-                await self._write(_told(forward, None, "the job is not dead any more", None))
+                await self._write(_told(forward, None, "the job is not dead any more", None), lease)
                 return
             tried = await self._hand_over(forward, job)
-            if await self._write(tried):
+            if await self._write(tried, lease):
                 self._tell(tried, job)
         except EngineError:
             # The job was not handed over: it is due again when the claim runs out.
@@ -193,9 +200,9 @@ class Forwarder:
         delay = max(retry.delay(forward.tries, self._random), _SHORTEST_DELAY)
         return delay if asked is None else max(delay, min(asked, self._sinks.max_retry_after))
 
-    async def _write(self, tried: Tried) -> bool:
+    async def _write(self, tried: Tried, lease: timedelta) -> bool:
         """Write down what came of a try, however often the store has to be asked while the claim lasts."""
-        until = self._clock.monotonic() + self._lease().total_seconds()
+        until = self._clock.monotonic() + lease.total_seconds()
         while True:
             try:
                 (accepted,) = await self._store.forwarded([tried])
@@ -214,10 +221,17 @@ class Forwarder:
                 ForwardFailed(job=job, sink=tried.sink, error=tried.error, tries=tried.number, retry_in=tried.delay)
             )
 
-    def _lease(self) -> timedelta:
+    def _by_lease(self, queues: Sequence[str]) -> dict[timedelta, list[str]]:
+        """The queues by how long a claim of theirs holds: one claim takes those for which that is the same."""
+        found: dict[timedelta, list[str]] = {}
+        for queue in queues:
+            found.setdefault(self._lease(queue), []).append(queue)
+        return found
+
+    def _lease(self, queue: str) -> timedelta:
         """How long a claim holds: as long as a try may take, and a little for writing it down."""
-        longest = self._sinks.longest_timeout()
-        return longest + min(longest, _MARGIN)
+        timeout = self._sinks.timeout(queue)
+        return timeout + min(timeout, _MARGIN)
 
     def _until(self, moment: datetime) -> float:
         return (moment - self._clock.now()).total_seconds()
