@@ -41,7 +41,7 @@ def start(crew: Crew, target: Target) -> subprocess.Popen[bytes]:
     )
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 @pytest.mark.crash
 @pytest.mark.every_engine
 def test_sinks_that_fail_50_times_get_every_dead_job_though_workers_are_killed(crew: Crew, target: Target) -> None:

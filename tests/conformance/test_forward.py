@@ -51,7 +51,7 @@ def forward_of(scene: Scene, job_id: JobId) -> Forward | None:
     return scene.store.forwards([job_id]).wait().get(job_id)
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 def test_a_job_that_dies_with_a_sink_is_dead_and_due_in_one_step(scene: Scene) -> None:
     job = dead(scene)
     assert scene.get(job.id).state == "dead"
@@ -139,7 +139,7 @@ def test_of_two_workers_one_claims(scene: Scene, open_again: Callable[[Clock], S
     assert len(claim(scene)) + len(other.forward(["mail"], 10, LEASE).wait().forwards) == 1
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 def test_what_the_sink_accepted_stays_dead_and_is_not_tried_again(scene: Scene) -> None:
     job = dead(scene)
     (forward,) = claim(scene)
@@ -153,7 +153,7 @@ def test_what_the_sink_accepted_stays_dead_and_is_not_tried_again(scene: Scene) 
     assert scene.get(job.id).state == "dead"
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 def test_what_the_sink_refused_is_due_again_after_the_delay(scene: Scene) -> None:
     job = dead(scene)
     (forward,) = claim(scene)

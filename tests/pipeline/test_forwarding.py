@@ -117,7 +117,7 @@ def test_an_async_function_is_awaited() -> None:
         assert seen == [job_id]
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 def test_a_sink_that_refuses_50_times_keeps_the_job_here_and_gets_it_in_the_end() -> None:
     told, box = Told(), Box(refusals=50)
     app = make_app(dead_letter=DeadLetter.function(box, retry=EVERY_SECOND), observer=told)
@@ -140,9 +140,9 @@ def test_a_sink_that_refuses_50_times_keeps_the_job_here_and_gets_it_in_the_end(
     assert box.calls == 51
     failures = told.of(ForwardFailed)
     assert [event.tries for event in failures] == list(range(1, 51))
-    assert {(event.job.id, event.retry_in) for event in failures} == {(job_id, timedelta(seconds=1))}
+    assert {(event.job, event.retry_in) for event in failures} == {(job_id, timedelta(seconds=1))}
     assert all("Box" in event.sink and "the box is shut" in event.error for event in failures)
-    assert [(event.job.id, event.tries) for event in told.of(Forwarded)] == [(job_id, 51)]
+    assert [(event.job, event.tries) for event in told.of(Forwarded)] == [(job_id, 51)]
 
 
 def test_tries_back_off_as_the_setting_says() -> None:
@@ -249,6 +249,7 @@ def test_a_sink_may_say_when_to_come_back() -> None:
 
 def test_a_queue_gets_a_copy_that_nobody_runs_unasked() -> None:
     app = make_app(dead_letter="queue:graveyard")
+    app.queue("graveyard", concurrency=1)
     with app.testing() as t:
         job_id = die(app, 1, "two", priority=7)
         t.drain()
@@ -270,7 +271,11 @@ def test_a_copy_is_made_once_however_often_it_is_forwarded() -> None:
         assert sink is not None
         for number in range(3):
             t._run(sink.accept(t.job(job_id), t.history(job_id), number))
-        assert len(t.jobs(queue="graveyard")) == 1
+        (copy,) = t.jobs(queue="graveyard")
+        # Nor once it has ended, when its unique key is free again.
+        app.client().cancel(copy.id)
+        t._run(sink.accept(t.job(job_id), t.history(job_id), 4))
+        assert [found.id for found in t.jobs(queue="graveyard")] == [copy.id]
 
 
 def test_a_job_that_dies_again_is_copied_again() -> None:
@@ -450,7 +455,7 @@ def test_a_sink_that_is_configured_no_more_is_said_to_be_missing() -> None:
         assert forward is not None
         assert (forward.state, t.job(job_id).state) == ("failing", "dead")
         assert forward.error == "no dead_letter is configured for the queue 'default' here"
-    assert told.of(ForwardFailed)[-1].sink is None
+    assert told.of(ForwardFailed)[-1].sink == "none"
 
 
 def test_what_died_before_there_was_a_sink_is_forwarded_when_a_person_asks() -> None:
@@ -484,11 +489,11 @@ def test_the_log_tells_of_refusals_and_acceptance_but_not_of_arguments(caplog: p
     with app.testing() as t:
         job_id = die(app, "a secret")
         t.advance("1s")
-    lines = [record.getMessage() for record in caplog.records if "forwarded" in record.getMessage()]
+    lines = [record.getMessage() for record in caplog.records if "handed to" in record.getMessage()]
     assert len(lines) == 2
-    assert lines[0].startswith(f"Dead job {job_id} could not be forwarded to function:")
-    assert "(try 1, next in 1s) and stays here: ConnectionError: the box is shut" in lines[0]
-    assert lines[1].startswith(f"Dead job {job_id} was forwarded to function:")
+    assert lines[0].startswith(f"Dead job {job_id} could not be handed to function:")
+    assert "(try 1, next in 1s); it stays dead here: ConnectionError: the box is shut" in lines[0]
+    assert lines[1].startswith(f"Dead job {job_id} was handed to function:")
     assert "a secret" not in "".join(lines)
 
 

@@ -16,7 +16,7 @@ from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.identity import Ids
 from perdure.model.decide import decide
-from perdure.model.job import Job, NewJob, WorkerId
+from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.trouble import Trouble
@@ -294,7 +294,7 @@ async def work_until(app: App, is_done: Callable[[], Awaitable[bool]]) -> None:
         await running
 
 
-# Proves [INV-21].
+# Proves [INV-22].
 @pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
 async def test_a_job_is_not_deleted_when_its_dead_letter_sink_refuses_it(engine: Engine, tmp_path: Path):
     """Was: the job removed from its queue although the dead letter queue had refused it."""

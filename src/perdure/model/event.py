@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from perdure.model.job import Job
+from perdure.model.job import Job, JobId
 from perdure.model.outcome import Outcome
 
 
@@ -32,19 +32,25 @@ class CommitLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Forwarded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A dead job's sink has accepted it."""
 
-    job: Job
+    job: JobId
+    task: str
+    queue: str
     sink: str
-    tries: int
+    """What the sink is called; no address and no secret."""
+    tries: int = 1
 
 
 class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A dead job's sink refused it, or none is configured; the job stays dead here."""
+    """A dead job's copy could not be handed to its sink; the job stays dead here."""
 
-    job: Job
-    sink: str | None
+    job: JobId
+    task: str
+    queue: str
+    sink: str
+    """What the sink is called; no address and no secret. `none` where none is configured."""
     error: str
-    tries: int
-    retry_in: timedelta | None
+    tries: int = 1
+    retry_in: timedelta | None = None
     """None when it is not tried again before a person asks for it."""
 
 

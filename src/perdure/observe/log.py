@@ -71,9 +71,9 @@ def _line(event: Event) -> _Line | None:
             fields = {"event": "commit_lost", "job": job.id, "attempt": job.attempt, "outcome": outcome.attempt}
             text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
             return logging.WARNING, text, fields
-        case Forwarded(job=job, sink=sink, tries=tries):
-            fields = {"event": "forwarded", "job": job.id, "queue": job.queue, "sink": sink, "tries": tries}
-            return logging.INFO, f"Dead job {job.id} was forwarded to {sink}", fields
+        case Forwarded(job=job_id, task=task, queue=queue, sink=sink, tries=tries):
+            fields = {"event": "forwarded", "job": job_id, "task": task, "queue": queue, "sink": sink, "tries": tries}
+            return logging.INFO, f"Dead job {job_id} was handed to {sink}", fields
         case ForwardFailed():
             return _forward_failed(event)
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
@@ -127,18 +127,19 @@ def _attempt(event: AttemptEnded) -> _Line | None:
 
 
 def _forward_failed(event: ForwardFailed) -> _Line:
-    job, error = event.job, clean(event.error.split(chr(10))[0], 300)
+    error = clean(event.error, 300)
     fields: dict[str, object] = {
         "event": "forward_failed",
-        "job": job.id,
-        "queue": job.queue,
+        "job": event.job,
+        "task": event.task,
+        "queue": event.queue,
         "sink": event.sink,
         "tries": event.tries,
         "error": error,
     }
-    then = "no further try" if event.retry_in is None else f"next in {_rounded(event.retry_in)}"
-    where = event.sink or "any sink"
-    text = f"Dead job {job.id} could not be forwarded to {where} (try {event.tries}, {then}) and stays here: {error}"
+    then = "no further one by itself" if event.retry_in is None else f"next in {_rounded(event.retry_in)}"
+    what = f"Dead job {event.job} could not be handed to {event.sink} (try {event.tries}, {then})"
+    text = f"{what}; it stays dead here: {error}"
     return logging.ERROR, text, fields
 
 

@@ -20,7 +20,7 @@ from perdure.duration import format_duration
 from perdure.errors import EngineError, RetryAfter
 from perdure.model.event import Forwarded, ForwardFailed, Observer
 from perdure.model.failure import capture, clean
-from perdure.model.forward import Forward, Tried
+from perdure.model.forward import NOWHERE, Forward, Tried
 from perdure.model.job import Attempt, Job
 from perdure.model.retry import Retry
 from perdure.runtime.handler import read_delay
@@ -214,12 +214,21 @@ class Forwarder:
             return accepted
 
     def _tell(self, tried: Tried, job: Job) -> None:
+        queue, sink = job.origin or job.queue, tried.sink or NOWHERE.name
+        event: Forwarded | ForwardFailed
         if tried.error is None:
-            self._observer.tell(Forwarded(job=job, sink=tried.sink or "", tries=tried.number))
+            event = Forwarded(job=job.id, task=job.task, queue=queue, sink=sink, tries=tried.number)
         else:
-            self._observer.tell(
-                ForwardFailed(job=job, sink=tried.sink, error=tried.error, tries=tried.number, retry_in=tried.delay)
+            event = ForwardFailed(
+                job=job.id,
+                task=job.task,
+                queue=queue,
+                sink=sink,
+                error=tried.error,
+                tries=tried.number,
+                retry_in=tried.delay,
             )
+        self._observer.tell(event)
 
     def _by_lease(self, queues: Sequence[str]) -> dict[timedelta, list[str]]:
         """The queues by how long a claim of theirs holds: one claim takes those for which that is the same."""

@@ -126,7 +126,7 @@ def script(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
         _Due(row.id, from_text(sink)) for row in rows if (sink := ended[row.place].outcome.sink) and answers[row.place]
     ]
     if due:
-        # [INV-21] Due to its sink in the very step in which it dies.
+        # [INV-22] Due to its sink in the very step in which it dies.
         yield Step("commit_forward", {"due": from_batch(due)})
     refused = [row for row in rows if row.place in doubtful and not answers[row.place]]
     if refused:

@@ -64,7 +64,7 @@ def _commit(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> list[bo
         cursor.execute(statement("commit"), {"now": now})
     for place in accepted:
         if ended[place].outcome.sink is not None:
-            # [INV-21] Due to its sink in the very step in which it dies.
+            # [INV-22] Due to its sink in the very step in which it dies.
             values = {"id": ended[place].job_id, "sink": ended[place].outcome.sink, "now": now}
             cursor.execute(statement("commit_forward"), values)
     answers = [False] * len(ended)

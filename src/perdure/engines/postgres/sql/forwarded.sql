@@ -24,6 +24,6 @@ FROM JSON_TO_RECORDSET(:tried::text::json) AS tried (
 WHERE
     forwards.job_id = tried.job_id
     AND forwards.attempt = tried.attempt
--- [INV-21] What the sink has accepted is forwarded; what it has not stays due.
+-- [INV-22] What the sink has accepted is forwarded; what it has not stays due.
     AND (tried.state = 'forwarded' OR (forwards.tries = tried.number AND forwards.state <> 'forwarded'))
 RETURNING tried.place

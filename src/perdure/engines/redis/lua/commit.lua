@@ -142,7 +142,7 @@ local function settle(at, job)
     add_to(prefix .. 'dead', 0, id)
     local sink = given(ARGV[at + HEAD + 4])
     if sink then
-      -- [INV-21] Due to its sink in the very step in which it dies.
+      -- [INV-22] Due to its sink in the very step in which it dies.
       begin_forward(id, attempt, job[11] or job[5], sink)
     end
   else

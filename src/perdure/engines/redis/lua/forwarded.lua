@@ -25,7 +25,7 @@ for at = 3, #ARGV, WIDTH do
   local key = prefix .. 'forward:' .. id
   local found = redis.call('HMGET', key, 'attempt', 'tries', 'state', 'queue', 'forwarded_at')
   local is_newest = found[2] == number and found[3] ~= 'forwarded'
-  -- [INV-21] What the sink has accepted is forwarded; what it has not stays due.
+  -- [INV-22] What the sink has accepted is forwarded; what it has not stays due.
   local is_accepted = found[1] == attempt and (state == 'forwarded' or is_newest)
   if is_accepted then
     local line = prefix .. 'forwards:' .. found[4]

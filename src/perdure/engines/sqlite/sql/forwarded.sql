@@ -14,5 +14,5 @@ SET
 WHERE
     job_id = :job_id
     AND attempt = :attempt
--- [INV-21] What the sink has accepted is forwarded; what it has not stays due.
+-- [INV-22] What the sink has accepted is forwarded; what it has not stays due.
     AND (:state = 'forwarded' OR (tries = :number AND state <> 'forwarded'))
