@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from perdure.app import App
     from perdure.client import AsyncClient
     from perdure.client_sync import Client
+    from perdure.dead_letter import DeadLetter
     from perdure.model.job import Attempt, Job
     from perdure.model.retry import Retry
     from perdure.model.schedule import Schedule
@@ -68,6 +69,7 @@ __all__ = [
     "Cancel",
     "Client",
     "CurrentJob",
+    "DeadLetter",
     "EngineBusy",
     "EngineError",
     "EngineFull",
@@ -106,6 +108,7 @@ _PLACES = {
     "Bound": "perdure.task",
     "Client": "perdure.client_sync",
     "CurrentJob": "perdure.runtime.context",
+    "DeadLetter": "perdure.dead_letter",
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
     "Schedule": "perdure.model.schedule",

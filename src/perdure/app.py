@@ -6,19 +6,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
-
-import msgspec
 
 from perdure.assembly import Surroundings, make_scheduler, make_worker
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
-from perdure.clock import SystemClock
+from perdure.dead_letter import DeadLetter, DeadLetterLike
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
 from perdure.http_task import HttpJobs
-from perdure.identity import Ids, version
+from perdure.identity import version
 from perdure.model.codec import encode_args
 from perdure.model.event import Observer
 from perdure.model.explain import Explanation
@@ -36,6 +33,7 @@ from perdure.registry import Registry
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
+from perdure.sinks import Sinks
 from perdure.store import Store
 from perdure.task import Bound, RetryLike, Task, bind_named, connection_of, make_options, schedule_of
 
@@ -60,20 +58,19 @@ class App:
         max_attempts_cap: int | None = None,
         observer: Observer | None = None,
         tracing: bool | None = None,
+        dead_letter: DeadLetterLike | None = None,
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
-        if settings is None:
-            settings = Settings.from_environment(os.environ, **given)
-        else:
-            settings = msgspec.structs.replace(
-                settings, **{name: value for name, value in given.items() if value is not None}
-            )
+        settings = Settings.from_environment(os.environ, **given) if settings is None else settings.with_given(**given)
         self.settings = settings
         self._observing = Observing(
             settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
         )
         self.observer: Observer = self._observing.observer
+        said = settings.dead_letter if dead_letter is None else dead_letter
+        letter = None if said is None else DeadLetter.coerce(said)
         policy = AppPolicy(
+            sink=None if letter is None else letter.sink,
             retry=Retry.coerce(retry),
             max_attempts_cap=settings.max_attempts_cap,
             max_retry_after=settings.max_retry_after,
@@ -87,16 +84,12 @@ class App:
         )
         self._lock = threading.Lock()
         self._store: Store | None = None
-        clock = SystemClock()
-        self.surroundings = Surroundings(
-            clock=clock,
-            random=Random(),
-            ids=Ids(clock, SystemRandom()),
-            open_store=lambda: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate),
+        self.surroundings = Surroundings.real(
+            lambda clock: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate)
         )
-
         self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
+        self.sinks = Sinks(letter, settings=settings, http=self.http, store=lambda: self.store, registry=self.registry)
 
     def __repr__(self) -> str:
         return f"<App with {len(self.tasks)} tasks>"
@@ -166,14 +159,19 @@ class App:
         retry_queue: str | None = None,
         max_retries_running: Cap | None = None,
         concurrency: Cap | None = None,
+        dead_letter: DeadLetterLike | None = None,
     ) -> None:
         """Say how a queue treats its jobs and how many run at once, over all workers; the rest has its defaults."""
         settings = QueueSettings(
             retry_share=retry_share, is_strict=strict, max_retries_running=max_retries_running, concurrency=concurrency
         )
         own = None if retry is None else Retry.coerce(retry)
-        policy = QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings)
-        self.registry.describe_queue(name, policy)
+        letter = None if dead_letter is None else DeadLetter.coerce(dead_letter)
+        sink = None if letter is None else letter.sink
+        self.registry.describe_queue(
+            name, QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings, sink=sink)
+        )
+        self.sinks.describe(name, letter)
 
     def schedule(
         self,
@@ -308,6 +306,7 @@ class App:
         worker = make_worker(
             self.registry,
             self.settings,
+            sinks=self.sinks,
             store=self.store,
             here=self.surroundings,
             observer=self.observer,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from random import Random
+from random import Random, SystemRandom
 
 import msgspec
 
-from perdure.clock import Clock
+from perdure.clock import Clock, SystemClock
 from perdure.identity import Ids, version
 from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
@@ -16,6 +16,7 @@ from perdure.registry import Registry
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
 from perdure.runtime.worker import Plan, Worker
 from perdure.settings import Settings
+from perdure.sinks import Sinks
 from perdure.store import Store
 
 
@@ -27,11 +28,18 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     open_store: Callable[[], Store]
 
+    @classmethod
+    def real(cls, open_store: Callable[[Clock], Store]) -> Surroundings:
+        """Real time, and ids that nobody can guess."""
+        clock = SystemClock()
+        return cls(clock=clock, random=Random(), ids=Ids(clock, SystemRandom()), open_store=lambda: open_store(clock))
+
 
 def make_worker(
     registry: Registry,
     settings: Settings,
     *,
+    sinks: Sinks,
     store: Store,
     here: Surroundings,
     observer: Observer,
@@ -43,6 +51,7 @@ def make_worker(
 ) -> Worker:
     """A worker that is not running yet; what is not given is as the settings say."""
     registry.refuse_unreachable_functions()
+    sinks.refuse_circles()
     plan = Plan(
         queues=read_weights(queues or settings.queues or registry.queue_names()),
         concurrency=settings.concurrency if concurrency is None else concurrency,
@@ -58,6 +67,7 @@ def make_worker(
     return Worker(
         store=store,
         registry=registry,
+        sinks=sinks,
         plan=plan,
         clock=here.clock,
         random=here.random,

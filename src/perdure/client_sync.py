@@ -8,13 +8,14 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Unpack
 
-from perdure.admin import groups, inspect, operate, replay, schedules, tune
+from perdure.admin import forwards, groups, inspect, operate, replay, schedules, tune
 from perdure.admin.inspect import Page, Stats
 from perdure.admin.operate import CancelResult
 from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
+from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import Cap, QueueSettings
 from perdure.model.schedule import Schedule
@@ -27,7 +28,8 @@ class Client:
     """Asks and acts, blocking until the answer is there; safe to share between threads.
 
     The filters are `state`, `task`, `queue`, `error` (a part of the last error), `group` (an error group's
-    fingerprint), `reason`, `schedule`, `before` and `after` (a datetime, ISO text, or how long ago: `"1h"`).
+    fingerprint), `reason`, `schedule`, `forward` (how far that is), `before` and `after` (a datetime, ISO text, or how
+    long ago: `"1h"`).
     """
 
     def __init__(self, store: Store) -> None:
@@ -97,6 +99,14 @@ class Client:
     def discard(self, *job_ids: str, dry_run: bool = False, **filters: Unpack[Filters]) -> int:
         """Dismiss dead jobs by ids or by filters; they end cancelled, reason `discarded`. Gives how many."""
         return operate.discard(self._store, job_ids, filters, dry_run=dry_run).wait()
+
+    def forward(self, *job_ids: str, **filters: Unpack[Filters]) -> int:
+        """Have dead jobs handed to their sink now, by ids or by filters; how many are due. Forwarded ones stay so."""
+        return forwards.forward(self._store, job_ids, filters).wait()
+
+    def forwards(self, *job_ids: str) -> dict[JobId, Forward]:
+        """How far the forwarding of these jobs is; those that are not to be forwarded are left out."""
+        return forwards.forwards(self._store, job_ids).wait()
 
     def queues(self) -> builtins.list[QueueInfo]:
         """Every queue that has a job, a pause or settings, by name."""

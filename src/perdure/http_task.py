@@ -28,7 +28,7 @@ from perdure.task import Bound, Producer, RetryLike, Task, bind_named, make_opti
 
 if TYPE_CHECKING:
     from perdure.http.pool import Pool
-    from perdure.http.send import Sender
+    from perdure.http.send import Attempt, Sender
 
 TASK = "http"
 TIMEOUT = timedelta(seconds=30)
@@ -85,7 +85,7 @@ class HttpJobs:
         self, producer: Producer, settings: Settings, *, clock: Callable[[], Clock], version: Callable[[], str]
     ) -> None:
         self._producer = producer
-        lines = _Lines(settings, clock, version)
+        lines = self._lines = _Lines(settings, clock, version)
         self.release = lines.release
         self.task: Task[..., Any] = Task(
             _make_handler(lines),
@@ -142,6 +142,17 @@ class HttpJobs:
         fields = {name: getattr(bound, name) for name in bound.__struct_fields__}
         return Call(producer=self._producer, **fields)
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether this worker can sign without naming a secret."""
+        return self._lines.has_secret
+
+    async def send(self, request: Request, *, key: str, number: int) -> dict[str, Any]:
+        """Send one request here and now, on a connection of its own; raises an HttpError where it is no success."""
+        from perdure.http.send import Attempt
+
+        return await self._lines.line().send(request, Attempt(job_id=key, number=number, may_reuse=False))
+
 
 class _Lines:
     """One sender, with its pool of connections, for each event loop that a worker runs on."""
@@ -149,6 +160,7 @@ class _Lines:
     def __init__(self, settings: Settings, clock: Callable[[], Clock], version: Callable[[], str]) -> None:
         self._guard = Guard(settings.http_allow or ())
         self._secrets = SigningSecrets(settings.http_signing_secrets or ())
+        self.has_secret = bool(self._secrets.named(""))
         self._clock = clock
         self._version = version
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
@@ -184,15 +196,10 @@ class _Line:
         self._under_way = 0
         self._is_released = False
 
-    async def send(self, request: Request, job: CurrentJob) -> dict[str, Any]:
-        from perdure.http.send import Attempt
-
-        # A kept connection that the other side has closed unseen costs an attempt. It may cost the first, if others
-        # follow; it must not cost the second too, nor the only one.
-        may_reuse = job.delivery == "at_least_once" and job.attempt == 1 and not job.is_last
+    async def send(self, request: Request, attempt: Attempt) -> dict[str, Any]:
         self._under_way += 1
         try:
-            return await self._sender.send(request, Attempt(job_id=job.id, number=job.attempt, may_reuse=may_reuse))
+            return await self._sender.send(request, attempt)
         finally:
             self._under_way -= 1
             if self._is_released and not self._under_way:
@@ -216,6 +223,15 @@ def _make_handler(lines: _Lines) -> Callable[..., Any]:
             request = http_request_from(document)
         except (UsageError, TypeError) as error:
             raise BadRequestError(f"the stored request cannot be sent: {error}", {}) from None
-        return await lines.line().send(request, current_job())
+        return await lines.line().send(request, _attempt(current_job()))
 
     return http
+
+
+def _attempt(job: CurrentJob) -> Attempt:
+    from perdure.http.send import Attempt
+
+    # A kept connection that the other side has closed unseen costs an attempt. It may cost the first, if others
+    # follow; it must not cost the second too, nor the only one.
+    may_reuse = job.delivery == "at_least_once" and job.attempt == 1 and not job.is_last
+    return Attempt(job_id=job.id, number=job.attempt, may_reuse=may_reuse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -74,6 +74,10 @@ class Registry:
         for release in self._releases:
             await release()
 
+    def add_release(self, release: Callable[[], Awaitable[None]]) -> None:
+        """Have something more let go when a worker here has ended."""
+        self._releases.append(release)
+
     def _add_handler(self, task: Task[..., Any]) -> None:
         self._policies.clear()
         self._handlers[task.name] = Handler.of(
@@ -101,11 +105,25 @@ class Registry:
         self._policies.clear()
 
     def queue_names(self) -> tuple[str, ...]:
-        """Every queue that the code names: of tasks and schedules, the described ones, and their retry queues."""
+        """Every queue that the code names: of tasks and schedules, the described ones, and their retry queues.
+
+        But not those that dead jobs are copied to, unless a task lives there: the dead do not run again by themselves.
+        """
         names = {"default", *self._queues, *(task.queue for task in self._tasks.values())}
         names.update(definition.queue for definition in self._schedules.values())
         names.update(policy.retry_queue for policy in self._queues.values() if policy.retry_queue)
-        return tuple(sorted(names))
+        return tuple(sorted(names - self.graveyards()))
+
+    def graveyards(self) -> frozenset[str]:
+        """The queues that dead jobs are copied to and no task lives in."""
+        homes = {"default", *(task.queue for task in self._tasks.values())}
+        sinks = [self._policy.sink, *(policy.sink for policy in self._queues.values())]
+        return frozenset({sink.queue for sink in sinks if sink is not None and sink.queue is not None} - homes)
+
+    def homes(self, queues: Iterable[str]) -> tuple[str, ...]:
+        """These queues, and those whose retries they take: where the jobs that end in them were enqueued to."""
+        served = set(queues)
+        return tuple(sorted(served | {name for name, policy in self._queues.items() if policy.retry_queue in served}))
 
     def handler(self, task: str) -> Handler | None:
         """The handler of a task, if it is known here."""

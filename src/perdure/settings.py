@@ -43,6 +43,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Annotated[timedelta, "how long succeeded and cancelled jobs are kept"] = timedelta(days=7)
     max_payload: Annotated[int, "the largest arguments of a job, in bytes of JSON"] = 256 * 1024
     max_result: Annotated[int, "the largest result of a job, in bytes of JSON"] = 64 * 1024
+    dead_letter: Annotated[str | None, "where dead jobs are forwarded to: queue:name or a URL"] = None
+    dead_letter_retry: Annotated[str, "how tries to forward a dead job are spaced"] = (
+        "exponential(1s, cap=5m, max_attempts=unlimited)"
+    )
     auto_migrate: Annotated[bool | None, "migrate the store when it is opened; unset: SQLite yes, servers no"] = None
     http_allow: Annotated[tuple[str, ...] | None, "what HTTP jobs may reach beside public addresses"] = None
     http_signing_secrets: Annotated[
@@ -83,6 +87,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "http_signing_secrets", hidden)
         if self.queues is not None and not self.queues:
             raise BadSetting("queues is empty; a worker needs at least one queue.", "Leave it unset for all queues.")
+
+    def with_given(self, **given: Any) -> Settings:
+        """The same with other values where one is given."""
+        return msgspec.structs.replace(self, **{name: value for name, value in given.items() if value is not None})
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], **given: Any) -> Settings:

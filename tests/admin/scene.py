@@ -78,9 +78,10 @@ class Scene:
         reason: Reason = "exhausted",
         unique: str | None = None,
         args: bytes = b"{}",
+        sink: str | None = None,
     ) -> JobId:
         job_id = self.enqueue(task, queue, unique=unique, args=args, priority=100)
-        self.die(job_id, queue, error=error, message=message, reason=reason)
+        self.die(job_id, queue, error=error, message=message, reason=reason, sink=sink)
         return job_id
 
     def die(
@@ -91,6 +92,7 @@ class Scene:
         error: str = "TimeoutError",
         message: str = "too slow",
         reason: Reason = "exhausted",
+        sink: str | None = None,
     ) -> None:
         """Let the queue's next job, which must be this one, die."""
         [job] = self.run(queue)
@@ -105,6 +107,7 @@ class Scene:
             recoveries=0,
             lane="retry",
             error=failure,
+            sink=sink,
         )
         self.end(job, outcome)
 

@@ -30,7 +30,7 @@ def client(scene: Scene) -> Client:
 
 def test_both_clients_have_the_same_methods_and_parameters() -> None:
     assert public(Client) == public(AsyncClient)
-    assert len(public(Client)) == 25
+    assert len(public(Client)) == 27
 
 
 def test_every_method_of_the_asynchronous_client_is_awaited() -> None:

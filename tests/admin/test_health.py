@@ -13,9 +13,10 @@ from tests.admin.scene import LEASE, Scene
 from perdure.admin.health import Finding, Health, health, health_document
 from perdure.admin.pulse import measure
 from perdure.errors import BadOption
+from perdure.model.forward import Tried
 from perdure.model.outcome import Outcome
 from perdure.model.thresholds import Thresholds
-from perdure.store.reads import MOST_RECENT, Recent
+from perdure.store.reads import MOST_RECENT, JobFilter, Recent
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -28,8 +29,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     made.close()
 
 
-def look(scene: Scene, queue: str | None = None, forwards_failed: int | None = None, **limits: Any) -> Health:
-    return health(scene.store, Thresholds(**limits), queue=queue, forwards_failed=forwards_failed).wait()
+def look(scene: Scene, queue: str | None = None, **limits: Any) -> Health:
+    return health(scene.store, Thresholds(**limits), queue=queue).wait()
 
 
 def finding(found: Health, check: str) -> Finding:
@@ -138,8 +139,17 @@ def test_a_lease_that_ran_out_is_told(scene: Scene) -> None:
 
 
 def test_a_failed_forward_is_a_failure(scene: Scene) -> None:
-    assert finding(look(scene, forwards_failed=0), "forwarding").level == "ok"
-    assert look(scene, forwards_failed=1).status == "failed"
+    job_id = scene.dead()
+    scene.store.forward_now(JobFilter(ids=(job_id,))).wait()
+    assert finding(look(scene), "forwarding").level == "ok"
+    (due,) = scene.store.forward(("default",), 1, LEASE).wait().forwards
+    refused = Tried(
+        job_id=due.job_id, attempt=due.attempt, number=due.tries, sink=due.sink, error="no", delay=timedelta(hours=1)
+    )
+    assert scene.store.forwarded([refused]).wait() == [True]
+    found = look(scene)
+    assert finding(found, "forwarding").level == "failed"
+    assert (found.status, found.forwards_failed) == ("failed", 1)
 
 
 def test_the_document_has_the_numbers_as_plain_data(scene: Scene) -> None:

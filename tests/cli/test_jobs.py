@@ -69,6 +69,7 @@ def test_a_job_in_json_has_stable_names(scene: Scene, perdure: Runner) -> None:
         "run_at",
         "started_at",
         "ended_at",
+        "forward",
         "parked_at",
         "schedule",
         "tick_at",

@@ -20,7 +20,7 @@ from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.model.queue_settings import QueueSettings
 from perdure.store import Store
 
-TABLES = ["attempts", "jobs", "notes", "queue_settings", "queues", "schedules", "schema", "workers"]
+TABLES = ["attempts", "forwards", "jobs", "notes", "queue_settings", "queues", "schedules", "schema", "workers"]
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ def fill(scene: Scene) -> None:
     done = scene.running(worker, unique="done")
     scene.end(done, success(done))
     scene.dead(worker, unique="dead")
+    forwarded = scene.running(worker)
+    scene.end(forwarded, death(forwarded, sink="queue:graveyard"))
     scene.store.cancel([scene.enqueue()], "unwanted").wait()
     retried = scene.running(worker, queue="mail:retry:fresh")
     scene.end(retried, failure(retried, queue="elsewhere"))
@@ -71,7 +73,7 @@ def test_each_key_is_written_by_the_scripts_that_are_listed_as_its_writers() -> 
     for script in named:
         text = (LUA / f"{script}.lua").read_text(encoding="utf-8")
         fragments = re.findall(r"^--\+ (\w+)$", text, re.MULTILINE)
-        writes = re.search(WRITES, text) or {"put_back", "make", "schedule"} & set(fragments)
+        writes = re.search(WRITES, text) or {"put_back", "make", "schedule", "forwards"} & set(fragments)
         assert bool(writes) == any(script in key.writers for key in KEYS), script
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
+from tests.conformance.conftest import ENGINES, Engine
 
-from perdure import App, GiveUp, Retry, current_job
+from perdure import App, DeadLetter, GiveUp, Job, Retry, Settings, current_job
 from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.identity import Ids
 from perdure.model.decide import decide
-from perdure.model.job import Job, NewJob, WorkerId
+from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.trouble import Trouble
@@ -299,3 +302,60 @@ def test_the_next_tick_follows_from_the_rule_and_the_last_tick_and_not_from_a_re
         for name in ("ten", "every"):
             ticks = [(job.tick_at - start).total_seconds() for job in t.jobs(schedule=name)]
             assert ticks == [10, 20, 30, 40, 50, 60, 70]
+
+
+async def work_until(app: App, is_done: Callable[[], Awaitable[bool]]) -> None:
+    """Run a worker of the app until the condition holds."""
+    worker = app.make_worker()
+    running = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(60):
+            while not await is_done():
+                await asyncio.sleep(0.02)
+    finally:
+        worker.stop()
+        await running
+
+
+# Proves [INV-22].
+@pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
+async def test_a_job_is_not_deleted_when_its_dead_letter_sink_refuses_it(engine: Engine, tmp_path: Path):
+    """Was: the job removed from its queue although the dead letter queue had refused it."""
+    offers: list[str] = []
+    is_open = False
+
+    def sink(job: Job) -> None:
+        offers.append(job.id)
+        if not is_open:
+            raise ConnectionError("the dead letter queue is down")
+
+    settings = Settings(auto_migrate=True, poll=timedelta(milliseconds=50))
+    letter = DeadLetter.function(sink, retry=Retry.fixed("20ms", jitter="none", max_attempts="unlimited"))
+    app = App(engine.make_url(tmp_path), settings=settings, dead_letter=letter)
+
+    @app.task(retry=Retry.never_retry())
+    def fail() -> None:
+        raise ValueError("it broke")
+
+    client = app.client_async()
+    job_id = await fail.enqueue_async()
+
+    async def is_refused_often() -> bool:
+        return len(offers) >= 5
+
+    await work_until(app, is_refused_often)
+    job, forward = await client.get(job_id), (await client.forwards(job_id))[job_id]
+    assert (job.state, str(job.error)) == ("dead", "ValueError: it broke")
+    assert (forward.state, forward.error) == ("failing", "ConnectionError: the dead letter queue is down")
+    assert forward.tries >= 5
+    assert [found.id for found in await client.dead_letters(forward="failing")] == [job_id]
+    is_open = True
+
+    async def is_forwarded() -> bool:
+        return (await client.forwards(job_id))[job_id].state == "forwarded"
+
+    await work_until(app, is_forwarded)
+    assert (await client.get(job_id)).state == "dead"
+    assert set(offers) == {job_id}
+    app.close()
+    assert engine.find_damage(tmp_path) == []

@@ -55,6 +55,9 @@ def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterat
     wanted = _expected(jobs, tag)
     wanted.update(_expected_schedules(client, [key for key in kinds if key.startswith(f"{tag}:schedule:")], tag))
     found = {key: _members(client, key, kind) for key, kind in kinds.items() if _is_derived(key, tag)}
+    forwards = _jobs(client, [key for key in kinds if key.startswith(f"{tag}:forward:")], tag, "forward")
+    yield from _wrong_forwards(forwards, jobs)
+    wanted |= _expected_of_forwards(forwards, tag)
     for key in sorted({*wanted, *found}):
         if wanted.get(key) != found.get(key):
             yield f"{key} holds {found.get(key)}, and the jobs say {wanted.get(key)}"
@@ -74,21 +77,52 @@ def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterat
             yield f"the vanished worker {holder!r} holds nothing"
 
 
-def _jobs(client: redis.Redis, keys: list[str], tag: str) -> dict[str, dict[str, Any]]:
+def _wrong_forwards(forwards: dict[str, dict[str, Any]], jobs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for job_id, forward in forwards.items():
+        job = jobs.get(job_id)
+        if job is None or job["state"] != b"dead" or forward["attempt"] != job["attempt"]:
+            yield f"the forward {forward} is of {job}"
+        if (forward["state"] in (b"pending", b"failing")) != ("next_at" in forward):
+            yield f"the forward {forward} is due exactly while it is pending or failing"
+
+
+def _expected_of_forwards(forwards: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for job_id, forward in forwards.items():
+        states = found.setdefault(f"{tag}:forward_counts", {})
+        states[forward["state"].decode()] = states.get(forward["state"].decode(), 0) + 1
+        if "next_at" in forward:
+            found.setdefault(f"{tag}:forwards:{forward['queue'].decode()}", {})[job_id] = int(forward["next_at"])
+    return found
+
+
+def _jobs(client: redis.Redis, keys: list[str], tag: str, kind: str = "job") -> dict[str, dict[str, Any]]:
     with client.pipeline(transaction=False) as pipeline:
         for key in keys:
             pipeline.hgetall(key)
         told = pipeline.execute()
     return {
-        key.removeprefix(f"{tag}:job:"): {name.decode(): value for name, value in fields.items()}
+        key.removeprefix(f"{tag}:{kind}:"): {name.decode(): value for name, value in fields.items()}
         for key, fields in zip(keys, told, strict=True)
     }
 
 
 def _is_derived(key: str, tag: str) -> bool:
     name = key.removeprefix(f"{tag}:")
-    alone = ("jobs", "waiting", "ended", "dead", "cancelled", "unique", "counts", "schedules", "due", "queued")
-    return name in alone or name.startswith(("ready:", "running:", "cancelling:", "unfinished:"))
+    alone = (
+        "jobs",
+        "waiting",
+        "ended",
+        "dead",
+        "cancelled",
+        "unique",
+        "counts",
+        "schedules",
+        "due",
+        "queued",
+        "forward_counts",
+    )
+    return name in alone or name.startswith(("ready:", "running:", "cancelling:", "unfinished:", "forwards:"))
 
 
 def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, float]]:

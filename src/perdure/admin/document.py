@@ -12,6 +12,7 @@ from typing import Any
 from perdure.admin.inspect import Stats
 from perdure.admin.schedules import description
 from perdure.model.failure import Failure
+from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
 from perdure.model.queue_settings import QueueSettings
 from perdure.model.schedule import Schedule
@@ -55,6 +56,21 @@ def job_document(job: Job) -> Document:
         "parked_at": moment(job.parked_at),
         "schedule": job.schedule,
         "tick_at": moment(job.tick_at),
+    }
+
+
+def forward_document(forward: Forward | None) -> Document | None:
+    """How far the forwarding of a dead job is; None when it is not to be forwarded."""
+    if forward is None:
+        return None
+    return {
+        "state": forward.state,
+        "sink": forward.sink,
+        "tries": forward.tries,
+        "error": forward.error,
+        "next_at": moment(forward.next_at),
+        "tried_at": moment(forward.tried_at),
+        "forwarded_at": moment(forward.forwarded_at),
     }
 
 
@@ -182,6 +198,7 @@ def stats_document(stats: Stats) -> Document:
         "retrying": stats.retrying,
         "workers": stats.workers,
         "oldest_ready_age": seconds(stats.oldest_ready_age),
+        "forwards": dict(stats.forwards),
         "queues": [queue_document(queue, stats.at) for queue in stats.queues],
     }
 

@@ -37,8 +37,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     stats: Stats
     pulse: Pulse
-    forwards_failed: int | None = None
-    """How many dead jobs could not be handed to their sink; None where sinks are not known."""
+    forwards_failed: int = 0
+    """How many dead jobs could not be handed to their sink so far."""
 
     @property
     def status(self) -> Literal["ok", "degraded", "failed"]:
@@ -48,14 +48,14 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @stepped
-def health(
-    store: Store, thresholds: Thresholds, *, queue: str | None = None, forwards_failed: int | None = None
-) -> Steps[Health]:
+def health(store: Store, thresholds: Thresholds, *, queue: str | None = None) -> Steps[Health]:
     """Look at one queue or at all of them."""
     schema = yield from ask(store.schema())
     numbers = yield from ask(stats(store))
     registered = yield from ask(store.workers())
     lately = yield from ask(pulse(store, thresholds.window, queue))
+    forwards = yield from ask(store.forward_counts())
+    forwards_failed = forwards.get("failing", 0) + forwards.get("stopped", 0)
     queues = [one for one in numbers.queues if queue in (None, one.name)]
     registered = [one for one in registered if queue is None or queue in one.queues]
     findings = [
@@ -161,7 +161,7 @@ def _judged(check: str, is_high: bool, text: str, limit: str, hint: str) -> Find
     return Finding(check=check, level="ok", text=text)
 
 
-def _forwards(failed: int | None) -> Finding:
+def _forwards(failed: int) -> Finding:
     if not failed:
         return Finding(check="forwarding", level="ok", text="no dead letter failed to be forwarded")
     text = f"{failed:,} dead jobs could not be handed to their sink"

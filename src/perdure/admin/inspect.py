@@ -13,6 +13,7 @@ from perdure.admin.selection import not_found, read_filters, read_id, require_de
 from perdure.admin.standing import standing
 from perdure.admin.steps import Mapped, Steps, ask, stepped
 from perdure.errors import BadOption, NotFound
+from perdure.model.forward import FORWARD_STATES, ForwardState
 from perdure.model.job import Attempt, Job
 from perdure.store import Store
 from perdure.store.reads import QueueInfo
@@ -47,6 +48,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers have a lease that has not run out."""
     oldest_ready_at: datetime | None
     queues: tuple[QueueInfo, ...]
+    forwards: Mapping[ForwardState, int]
+    """How many dead jobs were to be forwarded, by how far that is."""
 
     @property
     def oldest_ready_age(self) -> timedelta | None:
@@ -146,6 +149,7 @@ def stats(store: Store) -> Steps[Stats]:
     now = yield from ask(store.now())
     found = yield from ask(store.queues())
     registered = yield from ask(store.workers())
+    counted = yield from ask(store.forward_counts())
     oldest = [queue.oldest_ready_at for queue in found if queue.oldest_ready_at is not None]
     return Stats(
         at=now,
@@ -159,6 +163,7 @@ def stats(store: Store) -> Steps[Stats]:
         workers=sum(worker.lease_until > now for worker in registered),
         oldest_ready_at=min(oldest, default=None),
         queues=tuple(found),
+        forwards={state: counted.get(state, 0) for state in FORWARD_STATES},
     )
 
 

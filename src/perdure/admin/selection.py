@@ -13,6 +13,7 @@ import msgspec
 from perdure.admin.steps import Steps, ask
 from perdure.duration import parse_duration
 from perdure.errors import BadDuration, BadOption, JobNotFound, WrongState
+from perdure.model.forward import FORWARD_STATES
 from perdure.model.job import JobId
 from perdure.model.state import STATES, State
 from perdure.store import Store
@@ -38,6 +39,8 @@ class Filters(TypedDict, total=False):
     reason: str | None
     schedule: str | None
     """The name of the schedule that made them."""
+    forward: str | None
+    """How far the forwarding of a dead job is: pending, failing, stopped or forwarded."""
     before: Moment | None
     """Ended (or, if not ended, created) before this moment."""
     after: Moment | None
@@ -58,6 +61,11 @@ def read_filters(store: Store, filters: Mapping[str, Any]) -> Steps[JobFilter]:
     values: dict[str, Any] = {name: _text(name, value) for name, value in given.items() if name not in _MOMENTS}
     if "state" in values:
         values["state"] = read_state(values["state"])
+    if values.get("forward", "pending") not in FORWARD_STATES:
+        raise BadOption(
+            f"forward is {values['forward']!r}, which is no state of a forward.",
+            f"There are: {', '.join(FORWARD_STATES)}.",
+        )
     for name in _MOMENTS & given.keys():
         values[name] = yield from _read_moment(store, given[name], name)
     return JobFilter(**values)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from perdure.admin import forwards, inspect, operate, replay
 from perdure.admin import groups as error_groups
-from perdure.admin import inspect, operate, replay
 from perdure.admin.document import group_document
 from perdure.admin.selection import Selection, select_dead
 from perdure.admin.steps import Stepped
@@ -47,8 +47,9 @@ def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None
     """List dead jobs, newest first."""
     with session.store() as store:
         page = inspect.dead_letters(store, filters, limit=limit, cursor=cursor).wait()
+        found = store.forwards([job.id for job in page]).wait()
         now = store.now().wait()
-    print_page(session, page, now)
+    print_page(session, page, now, found)
 
 
 @dlq.command()
@@ -125,6 +126,21 @@ def replay_command(
     _print_done(session, done.count, "put back", {"matching": done.matching, "left": done.left})
     if canary is None and done.left and not session.is_json:
         output.aside(f"{plural(done.left, 'job')} stayed dead: a live job has the same unique key.")
+
+
+@dlq.command(name="forward")
+@click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
+@filter_options(state=False)
+@click.option("--all", "is_all", is_flag=True, help="All dead jobs.")
+@store_options
+def forward_command(session: Session, job_ids: tuple[str, ...], filters: dict[str, Any], is_all: bool) -> None:
+    """Have workers hand dead jobs to their sink now, by id, by filters, or all that are not forwarded yet."""
+    with session.store() as store:
+        count = forwards.forward_selected(store, _select(store, job_ids, filters, is_all)).wait()
+    if session.is_json:
+        session.emit({"count": count})
+    else:
+        output.say(f"{plural(count, 'dead job')} due to be forwarded now.")
 
 
 @dlq.command()

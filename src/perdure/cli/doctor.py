@@ -109,6 +109,18 @@ def _jobs(store: Store) -> Iterator[Finding]:
         yield Finding("dead", "note", f"{plural(numbers.dead, 'dead job')}; see 'perdure dlq groups'")
     else:
         yield Finding("dead", "ok", "no dead jobs")
+    yield from _forwards(numbers)
+
+
+def _forwards(numbers: Stats) -> Iterator[Finding]:
+    refused = {state: numbers.forwards[state] for state in ("failing", "stopped") if numbers.forwards[state]}
+    for state, count in refused.items():
+        what = "tried again" if state == "failing" else "not tried again by itself"
+        text = f"{plural(count, 'dead job')} refused by the sink and {what}; see 'perdure dlq ls --forward {state}'"
+        yield Finding("forwards", "problem", text)
+    if not refused and any(numbers.forwards.values()):
+        forwarded, pending = numbers.forwards["forwarded"], numbers.forwards["pending"]
+        yield Finding("forwards", "ok", f"{forwarded:,} forwarded, {pending:,} pending, none refused")
 
 
 def _workers(workers: list[WorkerInfo], numbers: Stats) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from perdure.admin import inspect
-from perdure.admin.document import attempt_document, job_document
+from perdure.admin.document import attempt_document, forward_document, job_document
 from perdure.cli import output
 from perdure.cli.output import plural
 from perdure.cli.progress import progress
@@ -40,7 +40,8 @@ def export_dead(
         progress("exporting", total, is_wanted=path != "-" and not session.is_json) as tell,
     ):
         for job in _all(store, wanted):
-            document = job_document(job)
+            forward = store.forwards([job.id]).wait().get(job.id)
+            document = {**job_document(job), "forward": forward_document(forward)}
             if has_history:
                 attempts = store.history(job.id, 1_000).wait()
                 document["attempts"] = [attempt_document(attempt) for attempt in attempts]

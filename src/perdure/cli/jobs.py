@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import click
 
 from perdure.admin import inspect, operate
-from perdure.admin.document import job_document
+from perdure.admin.document import forward_document, job_document
 from perdure.cli import faults, output
 from perdure.cli.lazy import SuggestingGroup
 from perdure.cli.options import confirm, destructive_options, filter_options, store_options
 from perdure.cli.output import Column, plural
 from perdure.cli.progress import progress
 from perdure.cli.session import Session
-from perdure.cli.show import show_job
+from perdure.cli.show import forward_brief, show_job
 from perdure.errors import BadOption, PerdureError
-from perdure.model.job import Job
+from perdure.model.forward import Forward
+from perdure.model.job import Job, JobId
 
 COLUMNS = (
     Column("ID"),
@@ -108,15 +109,26 @@ def retry(session: Session, job_ids: tuple[str, ...]) -> int:
     return code
 
 
-def print_page(session: Session, page: inspect.Page[Job], now: datetime) -> None:
-    """Print a page of jobs and how to get the next."""
+def print_page(
+    session: Session, page: inspect.Page[Job], now: datetime, forwards: Mapping[JobId, Forward] | None = None
+) -> None:
+    """Print a page of jobs and how to get the next; of dead letters with how far their forwarding is."""
     if session.is_json:
-        session.emit({"jobs": [job_document(job) for job in page], "next_cursor": page.next_cursor})
+        jobs = [job_document(job) for job in page]
+        if forwards is not None:
+            jobs = [{**job, "forward": forward_document(forwards.get(job["id"]))} for job in jobs]
+        session.emit({"jobs": jobs, "next_cursor": page.next_cursor})
         return
     if not page:
         output.aside("No job matches.")
         return
-    output.table(COLUMNS, [_row(job, now) for job in page])
+    rows = [_row(job, now) for job in page]
+    if forwards:
+        for job, row in zip(page, rows, strict=True):
+            row.insert(-1, forward_brief(forwards.get(job.id), now))
+        output.table((*COLUMNS[:-1], Column("FORWARD"), COLUMNS[-1]), rows)
+    else:
+        output.table(COLUMNS, rows)
     if page.next_cursor is not None:
         output.aside(f"There are more: add --cursor {page.next_cursor}")
 

@@ -17,6 +17,7 @@ from perdure.errors import Refused
 Command = Callable[..., Any]
 C = TypeVar("C", bound=Command)
 
+FORWARD_NAMES = ("pending", "failing", "stopped", "forwarded")
 STATE_NAMES = ("waiting", "ready", "running", "succeeded", "dead", "cancelled")
 
 
@@ -47,9 +48,14 @@ def filter_options(*, state: bool) -> Callable[[Command], Command]:
         click.option("--before", metavar="WHEN", help="Ended (else created) before: ISO time in UTC, or 1h ago."),
         click.option("--after", metavar="WHEN", help="Ended (else created) after: ISO time in UTC, or 1h ago."),
     ]
-    if state:
+    if not state:
+        is_far = click.option(
+            "--forward", type=click.Choice(FORWARD_NAMES), help="Only jobs whose forwarding is so far."
+        )
+        options.insert(5, is_far)
+    else:
         options.insert(0, click.option("--state", type=click.Choice(STATE_NAMES), help="Only jobs in this state."))
-    names = ("state", "task", "queue", "error", "group", "reason", "schedule", "before", "after")
+    names = ("state", "task", "queue", "error", "group", "reason", "schedule", "forward", "before", "after")
 
     def add(command: Command) -> Command:
         @functools.wraps(command)

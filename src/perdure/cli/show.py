@@ -6,9 +6,10 @@ import json
 from datetime import datetime
 
 from perdure.admin import inspect
-from perdure.admin.document import attempt_document, job_document, payload
+from perdure.admin.document import attempt_document, forward_document, job_document, payload
 from perdure.cli import output
 from perdure.cli.session import Session
+from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
 from perdure.store import Store
 
@@ -19,19 +20,21 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
     """Print everything about a job."""
     job = inspect.get(store, job_id).wait()
     attempts = store.history(job.id, 100).wait()
+    forward = store.forwards([job.id]).wait().get(job.id)
     now = store.now().wait()
     why = inspect.why(store, job).wait()
     if session.is_json:
         session.emit(
             {
                 **job_document(job),
+                "forward": forward_document(forward),
                 "why": why,
                 "attempts": [attempt_document(attempt) for attempt in attempts],
-                "next": _next_steps(job),
+                "next": _next_steps(job, forward),
             }
         )
         return
-    output.fields(_facts(job, why, now))
+    output.fields(_facts(job, why, now) + _forward_facts(forward, now))
     output.heading("arguments")
     output.say(pretty(job.args))
     if job.result is not None:
@@ -39,8 +42,41 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
         output.say(pretty(job.result))
     _print_attempts(attempts, job, now)
     output.heading("what you can do")
-    for step in _next_steps(job):
+    for step in _next_steps(job, forward):
         output.say(f"  {step}")
+
+
+def forward_brief(forward: Forward | None, now: datetime) -> str:
+    """How far a forwarding is, in two or three words."""
+    if forward is None:
+        return "-"
+    match forward.state:
+        case "forwarded":
+            return f"done {output.relative(forward.forwarded_at, now)}"
+        case "stopped":
+            return f"stopped after {_tries(forward)}"
+        case _:
+            return f"{forward.state}, {_tries(forward)}"
+
+
+def _tries(forward: Forward) -> str:
+    return "1 try" if forward.tries == 1 else f"{forward.tries:,} tries"
+
+
+def _forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str]]:
+    if forward is None:
+        return []
+    facts = [
+        ("forward", f"{forward.state}, {_tries(forward)} so far"),
+        ("sink", forward.sink or "not known before the first try"),
+    ]
+    if forward.error is not None:
+        facts.append(("refused", output.one_line(forward.error)))
+    if forward.next_at is not None:
+        facts.append(("next try", output.when(forward.next_at, now)))
+    if forward.forwarded_at is not None:
+        facts.append(("forwarded", output.when(forward.forwarded_at, now)))
+    return facts
 
 
 def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
@@ -106,7 +142,7 @@ def pretty(text: bytes) -> str:
     return "  " + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
 
 
-def _next_steps(job: Job) -> list[str]:
+def _next_steps(job: Job, forward: Forward | None) -> list[str]:
     match job.state:
         case "dead":
             steps = [
@@ -114,6 +150,8 @@ def _next_steps(job: Job) -> list[str]:
                 f"perdure dlq discard {job.id}",
                 f"perdure explain {job.id}",
             ]
+            if forward is not None and forward.state in ("failing", "stopped"):
+                steps.insert(1, f"perdure dlq forward {job.id}")
             if job.error is not None:
                 steps.append(f"perdure dlq ls --group {job.error.fingerprint(job.task)}")
             return steps

@@ -28,6 +28,7 @@ def stats(session: Session) -> None:
             *((state, f"{getattr(found, state):,}") for state in STATES),
             ("retrying", f"{found.retrying:,} of the waiting and ready"),
             ("oldest ready", output.rough(found.oldest_ready_age)),
+            ("forwards", ", ".join(f"{count:,} {state}" for state, count in found.forwards.items() if count) or "none"),
             ("workers", f"{found.workers} alive"),
         ]
     )

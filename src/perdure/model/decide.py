@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, assert_never
 
+import msgspec
+
 from perdure.model.curve import usual_limit
 from perdure.model.failure import Failure
 from perdure.model.job import AttemptOutcome, Job
@@ -40,6 +42,24 @@ _LONGEST_DELAY = timedelta(days=365)
 
 def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
     """What follows the newest attempt of `job`, which ended so."""
+    outcome = _decide(job, ending, policy, now, random)
+    if outcome.state == "dead" and policy.sink is not None:
+        return msgspec.structs.replace(outcome, sink=policy.sink.name)
+    return outcome
+
+
+def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
+    """Why a job that was just fetched may not run again: a limit lowered since, or a life that is over."""
+    # [INV-6] Looked at again before each start, as the limit may have been unknown or another.
+    if job.failures >= policy.limit:
+        return Spent(reason="exhausted")
+    within = policy.retry.within
+    if within is not None and now > job.life_began_at + within:
+        return Spent(reason="expired")
+    return None
+
+
+def _decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
     match ending:
         case Returned(result=result, note=note):
             return Outcome(
@@ -86,17 +106,6 @@ def decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Rand
             return _dead(job, "failed", "bad payload", job.failures, error)
         case _:
             assert_never(ending)
-
-
-def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
-    """Why a job that was just fetched may not run again: a limit lowered since, or a life that is over."""
-    # [INV-6] Looked at again before each start, as the limit may have been unknown or another.
-    if job.failures >= policy.limit:
-        return Spent(reason="exhausted")
-    within = policy.retry.within
-    if within is not None and now > job.life_began_at + within:
-        return Spent(reason="expired")
-    return None
 
 
 def _failed(

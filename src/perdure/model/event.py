@@ -42,6 +42,31 @@ class CommitLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
 
 
+class Forwarded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A dead job's sink has accepted it."""
+
+    job: JobId
+    task: str
+    queue: str
+    sink: str
+    """What the sink is called; no address and no secret."""
+    tries: int = 1
+
+
+class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A dead job's copy could not be handed to its sink; the job stays dead here."""
+
+    job: JobId
+    task: str
+    queue: str
+    sink: str
+    """What the sink is called; no address and no secret. `none` where none is configured."""
+    error: str
+    tries: int = 1
+    retry_in: timedelta | None = None
+    """None when it is not tried again before a person asks for it."""
+
+
 class WorkerStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     worker: str
     queues: tuple[str, ...]
@@ -96,21 +121,12 @@ class ScheduleBroken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     problem: str
 
 
-class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A dead job's copy could not be handed to its sink; the job stays dead here."""
-
-    job: JobId
-    task: str
-    queue: str
-    sink: str
-    """What the sink is called; no address and no secret."""
-    error: str
-
-
 Event = (
     JobsEnqueued
     | AttemptEnded
     | CommitLost
+    | Forwarded
+    | ForwardFailed
     | WorkerStarted
     | WorkerStopped
     | LeaseExpired
@@ -119,7 +135,6 @@ Event = (
     | StoreRecovered
     | TicksFired
     | ScheduleBroken
-    | ForwardFailed
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NewType
 
@@ -136,6 +137,14 @@ def make_id(now: datetime, noise: int, after: int) -> int:
     milliseconds, fraction = divmod(microseconds, 1000)
     body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & (2**62 - 1))
     return max(body, after + 1)
+
+
+def derive_id(job: Job, purpose: str) -> JobId:
+    """The id of what is made of an ended job for a purpose: the same whenever it is made of the same ending."""
+    text = f"{job.id}/{job.attempt}/{purpose}".encode()
+    noise = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest())
+    milliseconds = ((job.ended_at or job.created_at) - _EPOCH) // timedelta(milliseconds=1)
+    return format_id((milliseconds << 74) | (noise & (2**74 - 1)))
 
 
 def format_id(body: int) -> JobId:

@@ -147,3 +147,5 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
     limit: int | None = None
     """The limit that was decided with, where a rule for this error lowered the job's own."""
+    sink: str | None = None
+    """The sink that a dead job is to be forwarded to, by name."""

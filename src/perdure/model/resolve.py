@@ -10,6 +10,7 @@ import msgspec
 
 from perdure.errors import BadPolicy
 from perdure.model.fairness import checked_retry_queue
+from perdure.model.forward import NOWHERE, Sink
 from perdure.model.job import Job
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.model.retry import Retry
@@ -32,6 +33,8 @@ class QueuePolicy(msgspec.Struct, frozen=True, kw_only=True):
     retry_queue: str | None = None
     """Where jobs move after their first failure."""
     settings: QueueSettings = NOTHING_SAID
+    sink: Sink | None = None
+    """Where its dead jobs are forwarded to; None where the code says nothing."""
 
     def __post_init__(self) -> None:
         if self.retry_queue is not None:
@@ -45,6 +48,7 @@ class AppPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts_cap: int | None = None
     max_retry_after: timedelta = timedelta(days=1)
     unknown_task_ttl: timedelta = timedelta(days=7)
+    sink: Sink | None = None
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +64,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     retry_queue: str | None
     max_retry_after: timedelta
     unknown_task_ttl: timedelta
+    sink: Sink | None = None
+    """Where the job is forwarded to when it dies."""
     is_task_known: bool = True
     """Whether the task's own policy was at hand; without it nobody may declare the job exhausted."""
 
@@ -85,6 +91,7 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
         retry_queue=queue.retry_queue,
         max_retry_after=app.max_retry_after,
         unknown_task_ttl=app.unknown_task_ttl,
+        sink=_sink(job, queue, app),
         is_task_known=task is not None,
     )
 
@@ -107,6 +114,14 @@ def _limit(job: Job, task: TaskPolicy, retry: Retry, retry_origin: Origin) -> tu
     if task.max_attempts is not None and retry_origin != "job":
         return task.max_attempts, "task"
     return retry.max_attempts, retry_origin
+
+
+def _sink(job: Job, queue: QueuePolicy, app: AppPolicy) -> Sink | None:
+    sink = queue.sink or app.sink
+    # What dies in the very queue that dead jobs are copied to stays there, or copies would be copied for ever.
+    if sink is None or sink == NOWHERE or sink.queue == (job.origin or job.queue):
+        return None
+    return sink
 
 
 @lru_cache(maxsize=512)

@@ -17,6 +17,7 @@ from perdure.model.event import (
     AttemptEnded,
     CommitLost,
     Event,
+    Forwarded,
     ForwardFailed,
     JobsEnqueued,
     LeaseExpired,
@@ -84,6 +85,11 @@ def _line(event: Event) -> _Line | None:
             fields.update(attempt=job.attempt, outcome=outcome.attempt)
             text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
             return logging.WARNING, text, fields
+        case Forwarded(job=job_id, task=task, queue=queue, sink=sink, tries=tries):
+            fields = {"event": "forwarded", "job": job_id, "task": task, "queue": queue, "sink": sink, "tries": tries}
+            return logging.INFO, f"Dead job {job_id} was handed to {sink}", fields
+        case ForwardFailed():
+            return _forward_failed(event)
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
             fields = {"event": "worker_started", "worker": worker}
             text = f"Worker {worker} serves {', '.join(queues)} with {concurrency} slots"
@@ -114,11 +120,6 @@ def _line(event: Event) -> _Line | None:
         case ScheduleBroken(schedule=schedule, problem=problem):
             fields = {"event": "schedule_broken", "schedule": schedule, "problem": problem}
             return logging.ERROR, f"Schedule {schedule} does not fire: {clean(problem, 300)}", fields
-        case ForwardFailed(job=job_id, task=task, queue=queue, sink=sink, error=error):
-            fields = {"event": "forward_failed", "job": job_id, "task": task, "queue": queue, "sink": sink}
-            fields["error"] = clean(error, 300)
-            text = f"Dead job {job_id} could not be handed to {sink}; it stays dead here: {clean(error, 200)}"
-            return logging.ERROR, text, fields
         case _:
             assert_never(event)
 
@@ -150,6 +151,23 @@ def _attempt(event: AttemptEnded) -> _Line | None:
     if outcome.attempt in ("released", "snoozed") or outcome.state in ("succeeded", "cancelled"):
         level = logging.INFO
     return level, _sentence(event), fields
+
+
+def _forward_failed(event: ForwardFailed) -> _Line:
+    error = clean(event.error, 300)
+    fields: dict[str, object] = {
+        "event": "forward_failed",
+        "job": event.job,
+        "task": event.task,
+        "queue": event.queue,
+        "sink": event.sink,
+        "tries": event.tries,
+        "error": error,
+    }
+    then = "no further one by itself" if event.retry_in is None else f"next in {_rounded(event.retry_in)}"
+    what = f"Dead job {event.job} could not be handed to {event.sink} (try {event.tries}, {then})"
+    text = f"{what}; it stays dead here: {error}"
+    return logging.ERROR, text, fields
 
 
 def _sentence(event: AttemptEnded) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Literal, Protocol
 
@@ -109,7 +109,17 @@ class Registry(Protocol):
 
     def fairness(self, queue: str, operator: QueueSettings = ...) -> Fairness: ...
 
+    def homes(self, queues: Iterable[str]) -> tuple[str, ...]: ...
+
     async def release(self) -> None: ...
+
+
+def read_delay(delay: Duration) -> timedelta | None:
+    """The delay that an error asks for; None when it cannot be read."""
+    try:
+        return parse_duration(delay, what="the delay")
+    except BadDuration:
+        return None
 
 
 def _with_delay(delay: Duration, make: Callable[[timedelta], Ending]) -> Ending:

@@ -25,6 +25,7 @@ from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer, Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
+from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held, Holding
 from perdure.runtime.loop import Loop
@@ -67,6 +68,7 @@ class Worker:
         *,
         store: Store,
         registry: Registry,
+        sinks: Sinks,
         plan: Plan,
         clock: Clock,
         random: Random,
@@ -114,6 +116,17 @@ class Worker:
             done=self._committed,
         )
         self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.wake())
+        self._forwarder = Forwarder(
+            store=store,
+            sinks=sinks,
+            clock=clock,
+            random=random,
+            observer=observer,
+            queues=registry.homes(plan.queues),
+            poll=plan.poll.total_seconds(),
+            ended=lambda: self._forwarding.wake(),
+        )
+        self._forwarding = self._loop("forwarder", self._forwarder.step)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
@@ -170,6 +183,7 @@ class Worker:
             await committing
             unsubscribe()
             await _end([*others, *slots])
+            await self._forwarder.close()
             self._executor.close()
             await self._registry.release()
             worker = self._membership.id
@@ -201,7 +215,7 @@ class Worker:
         self._scheduling = self._loop("scheduler", scheduler.step)
         hinted = {"promoter": promoter.step, "canceller": canceller.step, "tuner": self._tuner.step}
         self._hinted = [*(self._loop(part, step) for part, step in hinted.items()), self._scheduling]
-        unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step)]
+        unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step), self._forwarding]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
@@ -252,6 +266,8 @@ class Worker:
             self._fetcher.wake()
         if self._scheduling is not None and any(one.job.schedule for one in batch):
             self._scheduling.wake()  # a tick that waited for this job may fire now
+        if any(one.outcome.sink is not None for one in batch):
+            self._forwarding.wake()
 
     def _frees_a_place(self, job: Job) -> bool:
         """Whether the job's end lets another of its queue run: there is a limit, and others are kept back by it."""

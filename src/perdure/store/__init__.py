@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import ForwardStore
 from perdure.store.jobs import JobStore
 from perdure.store.notes import NoteStore
 from perdure.store.reads import QueueStore, ReadStore
@@ -13,7 +14,7 @@ from perdure.store.wakeup import Wakeups
 from perdure.store.workers import WorkerStore
 
 
-class Store(JobStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteStore, Protocol):
+class Store(JobStore, ForwardStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteStore, Protocol):
     """An open engine: every verb of the seam."""
 
     @property
@@ -29,6 +30,7 @@ class Store(JobStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteSto
 
 __all__ = [
     "Capabilities",
+    "ForwardStore",
     "JobStore",
     "NoteStore",
     "QueueStore",

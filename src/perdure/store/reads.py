@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from perdure.model.failure import Failure
+from perdure.model.forward import ForwardState
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import FIELDS, NOTHING_SAID, QueueSettings
 from perdure.model.state import Lane, State
@@ -32,6 +33,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     schedule: str | None = None
     """The name of the schedule that made them."""
+    forward: ForwardState | None = None
+    """How far the forwarding of a dead job is."""
     before: datetime | None = None
     """Ended (or, if not ended, created) before this moment."""
     after: datetime | None = None

@@ -32,12 +32,13 @@ from perdure.model.schedule import Definition
 from perdure.runtime.committer import Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
+from perdure.runtime.forwarder import Forwarder
 from perdure.runtime.held import Holding
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
 from perdure.store import Store
-from perdure.store.reads import JobFilter
+from perdure.store.reads import JobFilter, QueueInfo
 from perdure.testing.beside import outside_loop
 from perdure.testing.crew import Crew
 
@@ -180,10 +181,12 @@ class Harness:
         due = await self.store.due(0)
         own = {crew.worker for crew in self._crew}
         leases = [worker.lease_until for worker in await self.store.workers() if worker.id not in own]
-        pauses = [queue.paused_until for queue in await self.store.queues()]
+        queues = await self.store.queues()
+        pauses = [queue.paused_until for queue in queues]
+        forwards = (await self.store.forward(self._homes(queues), 0, _LEASE)).next_at
         sleeps = [self._sleepers[0][0]] if self._sleepers else []
         polls = [self.clock.now() + self._app.settings.poll] if await self._is_held_back() else []
-        moments = [promoted.next_run_at, due.next_at, *leases, *pauses, *sleeps, *polls]
+        moments = [promoted.next_run_at, due.next_at, forwards, *leases, *pauses, *sleeps, *polls]
         return min((moment for moment in moments if moment is not None), default=None)
 
     async def _is_held_back(self) -> bool:
@@ -214,9 +217,12 @@ class Harness:
             fired = await self._fire()
             await Promoter(store=self.store, clock=self.clock, poll=1.0).step()
             # Asked anew in each round: a handler may have enqueued, to a queue that nobody had heard of.
-            ready = {queue.name: queue.ready for queue in await self.store.queues()}
+            found = await self.store.queues()
+            # As with a worker that is not told which queues to serve: what is dead does not run again by itself.
+            left_alone = app.registry.graveyards()
+            ready = {queue.name: queue.ready for queue in found if queue.name not in left_alone}
             self._said = await self.store.settings()
-            if not ended and not fired and sum(ready.values()) == left:
+            if not ended and not fired and sum(ready.values()) == left and not await self._forward(found):
                 return count
             await self._serve(ready)
             left = sum(ready.values())
@@ -236,6 +242,24 @@ class Harness:
             assert finished.job.worker is not None, "a fetched job has a worker"
             await self.store.commit([finished.ended(finished.job.worker)])
         return len(over)
+
+    async def _forward(self, found: Sequence[QueueInfo]) -> int:
+        """Hand what is dead and due to its sink; how many tries that took."""
+        forwarder = Forwarder(
+            store=self.store,
+            sinks=self._app.sinks,
+            clock=self.clock,
+            random=self._noise,
+            observer=self._app.observer,
+            queues=self._homes(found),
+            poll=1.0,
+        )
+        tries, _ = await forwarder.drain()
+        return tries
+
+    def _homes(self, found: Sequence[QueueInfo]) -> tuple[str, ...]:
+        """The queues whose dead are forwarded from here: all that are known."""
+        return self._app.registry.homes({*self._app.registry.queue_names(), *(queue.name for queue in found)})
 
     async def _fire(self) -> int:
         """Fire what is due; how many jobs that made."""

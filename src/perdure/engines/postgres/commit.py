@@ -29,6 +29,13 @@ Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000
 
 
+class _Due(msgspec.Struct, frozen=True):
+    """A job that died and has a sink, as commit_forward.sql takes it."""
+
+    id: str
+    sink: str
+
+
 class Doubts:
     """The fences of which nobody knows whether they were committed; safe to use from any thread."""
 
@@ -93,7 +100,13 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
             doubts.settle([ended[place] for place in doubtful])
         return answers
 
-    return Verb(settling, is_repeatable=True, when_in_doubt=lambda: doubts.add(ended))
+    return Verb(
+        settling,
+        # Only a batch in which a job dies that has a sink is more than one statement that changes something.
+        is_transaction=any(one.outcome.sink is not None for one in ended),
+        is_repeatable=True,
+        when_in_doubt=lambda: doubts.add(ended),
+    )
 
 
 def script(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
@@ -109,6 +122,12 @@ def script(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
     if rows:
         for (place,) in (yield Step("commit", {"ended": from_batch(rows)})):
             answers[place] = True
+    due = [
+        _Due(row.id, from_text(sink)) for row in rows if (sink := ended[row.place].outcome.sink) and answers[row.place]
+    ]
+    if due:
+        # [INV-22] Due to its sink in the very step in which it dies.
+        yield Step("commit_forward", {"due": from_batch(due)})
     refused = [row for row in rows if row.place in doubtful and not answers[row.place]]
     if refused:
         for (place,) in (yield Step("commit_recognised", {"ended": from_batch(refused)})):

@@ -20,6 +20,7 @@ def parameters(where: JobFilter, **more: Any) -> dict[str, Any]:
         "group": from_optional_text(where.group),
         "reason": from_optional_text(where.reason),
         "schedule": from_optional_text(where.schedule),
+        "forward": where.forward,
         "before": None if where.before is None else to_microseconds(where.before),
         "after": None if where.after is None else to_microseconds(where.after),
         **more,

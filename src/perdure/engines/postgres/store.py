@@ -16,6 +16,7 @@ from perdure.engines.postgres import (
     commit,
     enqueue,
     fetch,
+    forwards,
     jobs,
     notes,
     queues,
@@ -33,11 +34,13 @@ from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
+from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import DueForwards
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
@@ -140,6 +143,21 @@ class PostgresStore:
 
     def discard(self, where: JobFilter, limit: int) -> Reply[int]:
         return self._ask(replay.discard(where, limit))
+
+    def forward(self, queues: Sequence[str], limit: int, lease: timedelta) -> Reply[DueForwards]:
+        return self._ask(forwards.forward(queues, limit, lease))
+
+    def forwarded(self, tried: Sequence[Tried]) -> Reply[list[bool]]:
+        return self._ask(forwards.forwarded(tried))
+
+    def forward_now(self, where: JobFilter) -> Reply[int]:
+        return self._ask(forwards.forward_now(where), wakes=bool)
+
+    def forwards(self, ids: Sequence[JobId]) -> Reply[dict[JobId, Forward]]:
+        return self._ask(forwards.forwards(ids))
+
+    def forward_counts(self) -> Reply[dict[ForwardState, int]]:
+        return self._ask(forwards.forward_counts())
 
     def register(
         self,

@@ -100,6 +100,7 @@ def _arguments(one: Ended, token: str) -> list[Argument]:
         optional(None if outcome.delay is None else from_duration(outcome.delay)),
         optional(from_failure(outcome.error)),
         optional(_fingerprint(one) if outcome.state == "dead" else None),
+        optional(outcome.sink),
         from_record(record),
     ]
 

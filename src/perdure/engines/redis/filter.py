@@ -122,7 +122,17 @@ def _source(where: JobFilter) -> Verb[Source]:
 def _call(where: JobFilter, shape: Shape, limit: int, ahead: Sequence[Argument]) -> Call:
     before = None if where.before is None else to_microseconds(where.before)
     after = None if where.after is None else to_microseconds(where.after)
-    asked = (where.state, where.task, where.queue, where.reason, where.group, before, after, where.schedule)
+    asked = (
+        where.state,
+        where.task,
+        where.queue,
+        where.reason,
+        where.group,
+        before,
+        after,
+        where.schedule,
+        where.forward,
+    )
     return Call("scan", (shape, limit, *(optional(value) for value in asked), *ahead))
 
 

@@ -82,6 +82,25 @@ KEYS = (
         writers=("commit", "retry", "replay", "discard"),
     ),
     Key(
+        name="forward:<id>",
+        type="hash",
+        holds="how far the forwarding of a dead job is: its fields by name, those absent that there are none of",
+        writers=("commit", "forward", "forwarded", "forward_now", "retry", "replay", "discard"),
+    ),
+    Key(
+        name="forwards:<queue>",
+        type="zset",
+        holds="the id of each dead job of the queue that is to be forwarded",
+        score="when the next try is due",
+        writers=("commit", "forward", "forwarded", "forward_now", "retry", "replay", "discard"),
+    ),
+    Key(
+        name="forward_counts",
+        type="hash",
+        holds="each state of forwards and how many there are",
+        writers=("commit", "forwarded", "forward_now", "retry", "replay", "discard"),
+    ),
+    Key(
         name="cancelled",
         type="zset",
         holds="the id of each cancelled job",

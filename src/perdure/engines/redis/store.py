@@ -11,7 +11,20 @@ from typing import TypeVar
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
-from perdure.engines.redis import commit, enqueue, fetch, jobs, notes, queues, reads, replay, schedules, schema, workers
+from perdure.engines.redis import (
+    commit,
+    enqueue,
+    fetch,
+    forwards,
+    jobs,
+    notes,
+    queues,
+    reads,
+    replay,
+    schedules,
+    schema,
+    workers,
+)
 from perdure.engines.redis.address import Address, read_address
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.fault import to_perdure_error
@@ -20,11 +33,13 @@ from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
 from perdure.engines.reply import Asked, Grouped
 from perdure.errors import Unsupported
+from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import DueForwards
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
@@ -125,6 +140,21 @@ class RedisStore:
 
     def discard(self, where: JobFilter, limit: int) -> Reply[int]:
         return self._ask(lambda: replay.discard(where, limit))
+
+    def forward(self, queues: Sequence[str], limit: int, lease: timedelta) -> Reply[DueForwards]:
+        return self._ask(lambda: forwards.forward(queues, limit, lease))
+
+    def forwarded(self, tried: Sequence[Tried]) -> Reply[list[bool]]:
+        return self._ask(lambda: forwards.forwarded(tried))
+
+    def forward_now(self, where: JobFilter) -> Reply[int]:
+        return self._ask(lambda: forwards.forward_now(where), wakes=bool)
+
+    def forwards(self, ids: Sequence[JobId]) -> Reply[dict[JobId, Forward]]:
+        return self._ask(lambda: forwards.forwards(ids))
+
+    def forward_counts(self) -> Reply[dict[ForwardState, int]]:
+        return self._ask(forwards.forward_counts)
 
     def register(
         self,

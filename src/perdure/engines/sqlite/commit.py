@@ -62,6 +62,11 @@ def _commit(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> list[bo
         cursor.execute(statement("commit_attempts"))
     if accepted:
         cursor.execute(statement("commit"), {"now": now})
+    for place in accepted:
+        if ended[place].outcome.sink is not None:
+            # [INV-22] Due to its sink in the very step in which it dies.
+            values = {"id": ended[place].job_id, "sink": ended[place].outcome.sink, "now": now}
+            cursor.execute(statement("commit_forward"), values)
     answers = [False] * len(ended)
     for place in accepted:
         answers[place] = True

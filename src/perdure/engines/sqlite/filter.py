@@ -58,6 +58,7 @@ def parameters(where: JobFilter, **more: Any) -> dict[str, Any]:
         "group": where.group,
         "reason": where.reason,
         "schedule": where.schedule,
+        "forward": where.forward,
         "before": None if where.before is None else to_microseconds(where.before),
         "after": None if where.after is None else to_microseconds(where.after),
         **more,

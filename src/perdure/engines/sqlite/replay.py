@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from perdure.engines.sqlite.filter import filtered, parameters
+from perdure.engines.sqlite.forwards import forget
 from perdure.engines.sqlite.rows import from_duration
 from perdure.engines.sqlite.sql import statement
 from perdure.model.job import JobId
@@ -34,6 +35,7 @@ def discard(connection: sqlite3.Connection, now: int, where: JobFilter, limit: i
     """Dismiss matching dead jobs."""
 
     def dismiss(job_id: JobId, done: int) -> bool:
+        forget(connection, job_id)
         return connection.execute(statement("discard"), {"id": job_id, "now": now}).rowcount == 1
 
     return _for_each_dead(connection, where, limit, dismiss)
@@ -54,7 +56,10 @@ def _retry(connection: sqlite3.Connection, now: int, job_id: JobId) -> ReplayAns
 def _put_back(connection: sqlite3.Connection, job_id: JobId, now: int, run_at: int) -> bool:
     """Whether the job was put back; only a unique key that is busy stands in the way."""
     values = {"id": job_id, "run_at": run_at, "state": "ready" if run_at <= now else "waiting"}
-    return connection.execute(statement("replay"), values).rowcount == 1
+    if connection.execute(statement("replay"), values).rowcount == 0:
+        return False
+    forget(connection, job_id)
+    return True
 
 
 def _for_each_dead(

@@ -12,7 +12,19 @@ from typing import TypeVar
 
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.door import Door
-from perdure.engines.sqlite import commit, enqueue, fetch, jobs, notes, queues, reads, replay, schedules, workers
+from perdure.engines.sqlite import (
+    commit,
+    enqueue,
+    fetch,
+    forwards,
+    jobs,
+    notes,
+    queues,
+    reads,
+    replay,
+    schedules,
+    workers,
+)
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
@@ -22,11 +34,13 @@ from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work
 from perdure.engines.sqlite.schema import migrate, schema_status
 from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
+from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
 from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
+from perdure.store.forwards import DueForwards
 from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
@@ -150,6 +164,24 @@ class SqliteStore:
 
     def discard(self, where: JobFilter, limit: int) -> Reply[int]:
         return self._write(functools.partial(replay.discard, where=where, limit=limit))
+
+    def forward(self, queues: Sequence[str], limit: int, lease: timedelta) -> Reply[DueForwards]:
+        return self._write(
+            functools.partial(forwards.forward, queues=queues, limit=limit, lease=lease),
+            peek=functools.partial(forwards.peek_forward, queues=queues),
+        )
+
+    def forwarded(self, tried: Sequence[Tried]) -> Reply[list[bool]]:
+        return self._write(functools.partial(forwards.forwarded, tried=tried))
+
+    def forward_now(self, where: JobFilter) -> Reply[int]:
+        return self._write(functools.partial(forwards.forward_now, where=where), wakes=bool)
+
+    def forwards(self, ids: Sequence[JobId]) -> Reply[dict[JobId, Forward]]:
+        return self._read(functools.partial(forwards.forwards, ids=ids))
+
+    def forward_counts(self) -> Reply[dict[ForwardState, int]]:
+        return self._read(forwards.forward_counts)
 
     def register(
         self,

@@ -2,6 +2,7 @@
 -- Parameters: those of fragments/matches.sql, limit, now.
 -- Rows: one (how many were dismissed).
 -- Concurrency: a job that another verb holds is waited for, and left alone if it is not dead any more.
+--     Whatever was to be forwarded of them is so no more.
 -- Indexes: jobs_dead or, when ids are given, the primary key.
 WITH dismissed AS (
     UPDATE perdure.jobs
@@ -21,7 +22,12 @@ WITH dismissed AS (
             FOR UPDATE
         )
     )
-    RETURNING 1
+    RETURNING jobs.id
+),
+
+forgotten AS (
+    DELETE FROM perdure.forwards
+    WHERE forwards.job_id = ANY(ARRAY(SELECT dismissed.id FROM dismissed))
 )
 
 SELECT COUNT(*)

@@ -3,6 +3,7 @@
 -- Parameters: now, age, limit.
 -- Rows: one (how many jobs were deleted).
 -- Concurrency: any worker may run it; a job that another prunes is skipped.
+--     A forward that was made just as its job was dismissed goes with it.
 -- Indexes: jobs_ended, then the primary keys.
 WITH pruned AS (
     DELETE FROM perdure.jobs
@@ -24,6 +25,11 @@ WITH pruned AS (
 
 forgotten AS (
     DELETE FROM perdure.attempts
+    WHERE job_id = ANY(ARRAY(SELECT pruned.id FROM pruned))
+),
+
+unforwarded AS (
+    DELETE FROM perdure.forwards
     WHERE job_id = ANY(ARRAY(SELECT pruned.id FROM pruned))
 )
 

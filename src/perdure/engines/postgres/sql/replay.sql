@@ -4,7 +4,8 @@
 -- Rows: (id) of each job that was put back. One is not when a live job, or an earlier one of these, holds its unique key.
 -- Concurrency: the unique index decides between equal keys: where another takes one meanwhile the statement fails as a
 --     whole, and is to be tried again. The last error stays visible until the next ending.
--- Indexes: the primary key, jobs_unique.
+--     Whatever was to be forwarded of them is so no more.
+-- Indexes: the primary keys, jobs_unique.
 WITH free AS MATERIALIZED (
     SELECT
         jobs.id,
@@ -37,25 +38,35 @@ turn AS MATERIALIZED (
         free.now + (:done::bigint + ROW_NUMBER() OVER (ORDER BY free.place) - 1) * :every::bigint AS run_at
     FROM free
     WHERE free.is_first
+),
+
+back AS (
+    UPDATE perdure.jobs
+    SET
+        state = CASE WHEN turn.run_at <= turn.now THEN 'ready' ELSE 'waiting' END,
+        run_at = turn.run_at,
+        queue = COALESCE(jobs.origin, jobs.queue),
+        origin = NULL,
+        lane = CASE WHEN jobs.attempt > 0 THEN 'retry' ELSE 'fresh' END,
+        failures = 0,
+        recoveries = 0,
+        reason = NULL,
+        fingerprint = NULL,
+        delay = NULL,
+        replayed_at = turn.run_at,
+        parked_at = NULL,
+        ended_at = NULL
+    FROM turn
+    WHERE
+        jobs.id = turn.id
+        AND jobs.state IN ('dead', 'cancelled')
+    RETURNING jobs.id
+),
+
+forgotten AS (
+    DELETE FROM perdure.forwards
+    WHERE forwards.job_id = ANY(ARRAY(SELECT back.id FROM back))
 )
 
-UPDATE perdure.jobs
-SET
-    state = CASE WHEN turn.run_at <= turn.now THEN 'ready' ELSE 'waiting' END,
-    run_at = turn.run_at,
-    queue = COALESCE(jobs.origin, jobs.queue),
-    origin = NULL,
-    lane = CASE WHEN jobs.attempt > 0 THEN 'retry' ELSE 'fresh' END,
-    failures = 0,
-    recoveries = 0,
-    reason = NULL,
-    fingerprint = NULL,
-    delay = NULL,
-    replayed_at = turn.run_at,
-    parked_at = NULL,
-    ended_at = NULL
-FROM turn
-WHERE
-    jobs.id = turn.id
-    AND jobs.state IN ('dead', 'cancelled')
-RETURNING jobs.id::text
+SELECT back.id::text
+FROM back

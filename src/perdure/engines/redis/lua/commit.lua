@@ -2,7 +2,7 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender; then per attempt id, attempt, worker, token, state, lane, failures, recoveries,
 --     reason, started_at; and where it succeeded ended_at, result, else queue, delay, error, fingerprint,
---     record. reason, queue, delay, error, fingerprint and result are '' for none, else '=' and it. The record is what
+--     sink, record. reason, queue, delay, error, fingerprint, sink and result are '' for none, else '=' and it. The record is what
 --     the history keeps of the attempt, opaque here.
 -- Returns: for each 1 when it was accepted, else 0.
 -- Guarantees: an attempt is accepted once, from the worker that runs it. A repeated commit with the same token is
@@ -15,8 +15,9 @@
 --+ lines
 --+ unique
 --+ unfinished
+--+ forwards
 --+ room
-local HEAD, SUCCESS, OTHER = 10, 2, 5
+local HEAD, SUCCESS, OTHER = 10, 2, 6
 expect('zset', 'waiting', 'ended', 'dead', 'cancelled')
 expect('hash', 'counts', 'unique')
 
@@ -51,6 +52,9 @@ while at <= #ARGV do
     if ARGV[at + 4] ~= 'succeeded' then
       expect('list', 'attempts:' .. id)
       expect('zset', 'ready:' .. ARGV[at + 5] .. ':' .. (given(ARGV[at + HEAD]) or job[5]))
+      if ARGV[at + HEAD + 4] ~= '' then
+        expect_forward(id, job[11] or job[5])
+      end
     end
     accepted[#accepted + 1] = {at, job}
     seen[id] = true
@@ -121,7 +125,7 @@ local function settle(at, job)
     put('fingerprint', given(ARGV[at + HEAD + 3]))
     put('parked_at', reason == 'parked' and not is_cancelling and (job[15] or now_text))
     redis.call(
-      'RPUSH', prefix .. 'attempts:' .. id, token .. '|' .. (delay or '') .. '|' .. ARGV[at + HEAD + 4]
+      'RPUSH', prefix .. 'attempts:' .. id, token .. '|' .. (delay or '') .. '|' .. ARGV[at + HEAD + 5]
     )
   end
   put('state', state)
@@ -141,6 +145,11 @@ local function settle(at, job)
     stand(state, lane, queue, tonumber(job[10] or '0'), run_at, id)
   elseif state == 'dead' then
     add_to(prefix .. 'dead', 0, id)
+    local sink = given(ARGV[at + HEAD + 4])
+    if sink then
+      -- [INV-22] Due to its sink in the very step in which it dies.
+      begin_forward(id, attempt, job[11] or job[5], sink)
+    end
   else
     add_to(prefix .. 'ended', now_text, id)
     if state == 'cancelled' then
@@ -165,5 +174,6 @@ for worker in pairs(workers) do
 end
 write_lines()
 write_counts()
+write_forward_counts()
 tell_news()
 return answers

@@ -8,6 +8,7 @@
 --+ counts
 --+ lines
 --+ unique
+--+ forwards
 --+ put_back
 --+ room
 local since = ARGV[3] == '' and now or tonumber(ARGV[3])
@@ -21,6 +22,7 @@ for at = 6, #ARGV do
   if job[1] == 'dead' then
     local queue = job[3] or job[2]
     expect('zset', 'ready:fresh:' .. queue, 'ready:retry:' .. queue)
+    expect_forward(ARGV[at], queue)
     dead[#dead + 1] = ARGV[at]
   end
 end
@@ -34,5 +36,6 @@ for _, id in ipairs(dead) do
 end
 write_lines()
 write_counts()
+write_forward_counts()
 tell_news()
 return {text(since), done}

@@ -7,6 +7,7 @@
 --+ counts
 --+ lines
 --+ unique
+--+ forwards
 --+ put_back
 --+ room
 expect('zset', 'waiting', 'dead', 'cancelled', 'ended')
@@ -25,6 +26,7 @@ for at = 3, #ARGV do
   if job[1] then
     local queue = job[2] or job[1]
     expect('zset', 'ready:fresh:' .. queue, 'ready:retry:' .. queue, 'ready:retry:' .. job[1], 'ready:fresh:' .. job[1])
+    expect_forward(ARGV[at], queue)
   end
 end
 
@@ -47,5 +49,6 @@ for at = 3, #ARGV do
 end
 write_lines()
 write_counts()
+write_forward_counts()
 tell_news()
 return answers

@@ -1,7 +1,7 @@
 -- list, count, groups, replay, discard: looks through some jobs in the order of their ids for those that match.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, shape (`whole`, `brief` or `count`), limit (of matches), then the filter: state, task, queue, reason,
---     group, before, after, schedule, each '' for none, else '=' and it; then source (`jobs`, `dead`, `cancelled` or `ids`);
+--     group, before, after, schedule, forward, each '' for none, else '=' and it; then source (`jobs`, `dead`, `cancelled` or `ids`);
 --     then for `ids` the ids themselves, else direction (`up` or `down`), the id to go on from ('' for the beginning) and
 --     how many jobs to look at.
 -- Returns: the last id looked at ('' when there are no more), how many matched; and of each match id, fields: all of them,
@@ -12,20 +12,20 @@
 local shape, limit = ARGV[3], tonumber(ARGV[4])
 local state, task, queue, reason = given(ARGV[5]), given(ARGV[6]), given(ARGV[7]), given(ARGV[8])
 local group, before, since = given(ARGV[9]), given(ARGV[10]), given(ARGV[11])
-local schedule = given(ARGV[12])
+local schedule, forward = given(ARGV[12]), given(ARGV[13])
 before, since = tonumber(before), tonumber(since)
 
 local function look()
-  if ARGV[13] == 'ids' then
+  if ARGV[14] == 'ids' then
     local ids = {}
-    for at = 14, #ARGV do
+    for at = 15, #ARGV do
       ids[#ids + 1] = ARGV[at]
     end
     return ids, true
   end
-  local line, from, number = prefix .. ARGV[13], ARGV[15], tonumber(ARGV[16])
+  local line, from, number = prefix .. ARGV[14], ARGV[16], tonumber(ARGV[17])
   local ids
-  if ARGV[14] == 'up' then
+  if ARGV[15] == 'up' then
     ids = redis.call('ZRANGEBYLEX', line, from == '' and '-' or '(' .. from, '+', 'LIMIT', 0, number)
   else
     ids = redis.call('ZREVRANGEBYLEX', line, from == '' and '+' or '(' .. from, '-', 'LIMIT', 0, number)
@@ -48,6 +48,7 @@ local function matches(id)
     and (not before or date < before)
     and (not since or date >= since)
     and (not schedule or job[9] == schedule)
+    and (not forward or redis.call('HGET', prefix .. 'forward:' .. id, 'state') == forward)
 end
 
 local ids, is_end = look()

@@ -1,4 +1,5 @@
 -- Puts an ended job back into the queue that it came from, failures starting again at 0.
+-- Whatever was to be forwarded of it is so no more. Needs the fragment `forwards`.
 -- Gives false when a live job holds its unique key: then nothing has changed.
 local function put_back(id, run_at)
   local job = prefix .. 'job:' .. id
@@ -28,6 +29,7 @@ local function put_back(id, run_at)
   if found[9] then
     redis.call('SADD', prefix .. 'unfinished:' .. found[9], id)
   end
+  forget_forward(id)
   if state == 'cancelled' then
     redis.call('ZREM', prefix .. 'ended', id)
   end

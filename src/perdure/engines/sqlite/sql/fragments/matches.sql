@@ -5,6 +5,16 @@
     AND (:reason IS NULL OR reason = :reason)
     AND (:schedule IS NULL OR schedule = :schedule)
     AND (:group IS NULL OR fingerprint = :group)
+    AND (
+        :forward IS NULL
+        OR EXISTS (
+            SELECT 1
+            FROM perdure_forwards
+            WHERE
+                perdure_forwards.job_id = perdure_jobs.id
+                AND perdure_forwards.state = :forward
+        )
+    )
     AND (:before IS NULL OR COALESCE(ended_at, created_at) < :before)
     AND (:after IS NULL OR COALESCE(ended_at, created_at) >= :after)
     AND (:error IS NULL OR perdure_error_has(error, :error))
