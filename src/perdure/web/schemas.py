@@ -253,6 +253,8 @@ class StatsDocument(Document):
     retrying: int
     workers: int
     oldest_ready_age: float | None
+    forwards: dict[str, int]
+    """How many dead jobs are pending, failing, stopped or forwarded on their way to their sink; what is left out is 0."""
     queues: list[QueueDocument]
 
 
