@@ -254,7 +254,7 @@ class StatsDocument(Document):
     workers: int
     oldest_ready_age: float | None
     forwards: dict[str, int]
-    """How many dead jobs are pending, failing, stopped or forwarded on their way to their sink; what is left out is 0."""
+    """How many dead jobs with a sink are pending, failing, stopped or forwarded; what is left out is 0."""
     queues: list[QueueDocument]
 
 
