@@ -203,7 +203,9 @@ def test_prune_reads_the_oldest_that_ended(large: Large) -> None:
     assert most_rows_read(plan) <= 200
 
 
-NOTHING = dict.fromkeys(["ids", "state", "task", "queue", "reason", "schedule", "group", "before", "after", "error"])
+NOTHING = dict.fromkeys(
+    ["ids", "state", "task", "queue", "reason", "schedule", "forward", "group", "before", "after", "error"]
+)
 
 
 def test_a_page_of_the_dead_is_found_among_the_dead(large: Large) -> None:
