@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.chaos.checker import check
 from tests.chaos.crew import Crew, Engine, until
 from tests.conformance.scene import Scene
 from tests.servers.ports import free_port
-from tests.servers.redis import RedisServer
+from tests.servers.redis import VERSION, RedisServer
 from tests.servers.redis_books import audit
 
 from perdure.clock import VirtualClock
@@ -60,6 +61,8 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
+    if os.environ.get(VERSION) == "6.2":
+        pytest.skip("so old a server cannot take over another's port while it runs")
     with closing(Pair()) as made:
         yield made
 
@@ -105,6 +108,8 @@ def _is_drained(crew: Crew) -> bool:
 
 
 def test_a_server_that_is_loading_its_data_is_unreachable_with_the_reason_and_then_there() -> None:
+    if os.environ.get(VERSION) == "6.2":
+        pytest.skip("so old a server cannot be told to answer while it loads")
     with closing(RedisServer(appendonly="yes", appendfsync="always")) as server:
         with closing(open_store(server.url, clock=VirtualClock())) as store:
             scene = Scene(store, VirtualClock())
