@@ -261,7 +261,7 @@ def test_a_retry_that_succeeds_ends_the_story(app: App, target: Target):
 def test_an_at_most_once_job_is_sent_exactly_once(app: App, target: Target, behaviour):
     url = target.on("/once", behaviour)
     with app.testing() as t:
-        job_id = app.http.post(url, delivery="at_most_once", retry_on="all", timeout="300ms").enqueue()
+        job_id = app.http.post(url, delivery="at_most_once", retry_on="all", timeout="2s").enqueue()
         t.advance("1d")
         assert t.job(job_id).state == "dead"
         assert len(t.history(job_id)) == 1

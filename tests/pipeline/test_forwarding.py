@@ -220,13 +220,13 @@ def test_a_function_that_hangs_is_a_refusal_after_its_timeout(is_async: bool) ->
         if len(calls) == 1:
             await asyncio.sleep(20)
 
-    app = make_app(dead_letter=DeadLetter.function(bury_async if is_async else bury, timeout="100ms"))
+    app = make_app(dead_letter=DeadLetter.function(bury_async if is_async else bury, timeout="1s"))
     with app.testing() as t:
         job_id = die(app)
         t.drain()
         forward = forward_of(t, job_id)
         assert forward is not None
-        assert (forward.state, forward.error) == ("failing", "it did not accept the job within 100ms")
+        assert (forward.state, forward.error) == ("failing", "it did not accept the job within 1s")
         t.advance("1m")
         assert state_of(t, job_id) == "forwarded"
 
