@@ -2,8 +2,8 @@
 
     python bench/million.py [--engine postgres] [--jobs 1000000]
 
-Prints rates, and each worker's memory when it has warmed up and at the end. Exits with 1 unless every job succeeded, and
-the newest 1,000 of them at their first attempt.
+Prints rates, and each worker's memory when it has warmed up and at the end. Exits with 1 unless every job succeeded,
+and the newest 1,000 of them at their first attempt.
 """
 
 from __future__ import annotations
