@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -211,12 +212,16 @@ def test_a_server_with_tokens_asks_for_them(start, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["server", "up"])
-def test_a_server_that_cannot_be_started_says_why(tmp_path: Path, command: str, args, code: int, says: str) -> None:
+def test_a_server_that_cannot_be_started_says_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, command: str, args, code: int, says: str
+) -> None:
     port = [] if "--port" in args else ["--port", "0"]
     ended = CliRunner().invoke(root, [command, *port, *args], env={"PERDURE_URL": f"sqlite:///{tmp_path}/jobs.db"})
     assert ended.exit_code == code, ended.stderr
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -129,6 +129,9 @@ class _Running:
         except BaseException:
             self._stop_gently()
             await asyncio.wait(parts)
+            for part in parts:
+                # The first failure is raised; that the others failed of it too is no news for the log.
+                _ = part.cancelled() or part.exception()
             raise
 
     async def _open(self) -> None:
