@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -69,9 +70,11 @@ class VirtualClock:
 
 def to_microseconds(moment: datetime) -> int:
     """A moment as the engines keep it: whole microseconds since 1970, UTC."""
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    since = moment - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
+@functools.lru_cache(4096)  # the jobs of a batch were often made, and are always claimed, at the same moment
 def from_microseconds(value: int) -> datetime:
     """The moment that the engines keep as so many microseconds."""
     return EPOCH + timedelta(microseconds=value)

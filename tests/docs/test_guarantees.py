@@ -12,8 +12,8 @@ import pytest
 from perdure import App, Job
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect, connect_reader
+from perdure.model.event import AttemptEnded
 from perdure.model.job import JobId, WorkerId
-from perdure.runtime.committer import Finished
 from perdure.runtime.executor import Executor
 from perdure.runtime.held import Holding
 
@@ -76,7 +76,7 @@ async def test_no_attempt_starts_under_a_lease_in_doubt_and_it_starts_when_the_d
     async def work() -> None:
         runs.append(1)
 
-    doubt, buffer, ended = Doubt(), asyncio.Queue[Holding](), asyncio.Queue[Finished]()
+    doubt, buffer, ended = Doubt(), asyncio.Queue[Holding](), asyncio.Queue[AttemptEnded]()
     executor = Executor(registry=app.registry, clock=SystemClock(), random=Random(1))
     slot = asyncio.create_task(executor.serve(buffer, ended.put_nowait, doubt.may_start))
     async with asyncio.timeout(30):
@@ -99,7 +99,7 @@ async def test_an_attempt_whose_lease_is_lost_while_in_doubt_never_starts() -> N
     async def work() -> None:
         runs.append(1)
 
-    doubt, buffer, ended = Doubt(), asyncio.Queue[Holding](), asyncio.Queue[Finished]()
+    doubt, buffer, ended = Doubt(), asyncio.Queue[Holding](), asyncio.Queue[AttemptEnded]()
     executor = Executor(registry=app.registry, clock=SystemClock(), random=Random(1))
     slot = asyncio.create_task(executor.serve(buffer, ended.put_nowait, doubt.may_start))
     dropped, kept = Holding(a_running_job("work")), Holding(a_running_job("work"))

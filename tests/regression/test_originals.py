@@ -16,9 +16,10 @@ from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.identity import Ids
 from perdure.model.decide import decide
+from perdure.model.event import AttemptEnded
 from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
-from perdure.runtime.committer import Committer, Finished
+from perdure.runtime.committer import Committer
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Want
@@ -63,7 +64,7 @@ def test_a_single_result_is_committed_at_once_and_not_when_a_batch_is_full():
         running = asyncio.create_task(committer.run())
         now = clock.now()
         outcome = decide(job, Returned(), App("sqlite://").registry.policy(job), now, Random(1))
-        committer.put(Finished(job=job, outcome=outcome, limit=4, started_at=now, ended_at=now))
+        committer.put(AttemptEnded(job=job, outcome=outcome, limit=4, started_at=now, ended_at=now))
         async with asyncio.timeout(10):
             await committed.wait()
         committer.close()

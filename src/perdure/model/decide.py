@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, assert_never
@@ -33,6 +34,7 @@ from perdure.model.outcome import (
 )
 from perdure.model.resolve import Policy
 from perdure.model.retry import Never, Retry, UseDelay, UsePolicy
+from perdure.model.state import Lane
 
 _AT_ONCE = timedelta(0)
 _FIRST_PARKING = timedelta(seconds=1)
@@ -61,17 +63,11 @@ def spent(job: Job, policy: Policy, now: datetime) -> Spent | None:
 
 def _decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Random) -> Outcome:
     match ending:
+        case Returned(result=None, note=None):
+            return _succeeded(job.failures, job.recoveries, job.lane)
         case Returned(result=result, note=note):
-            return Outcome(
-                verb="succeed",
-                state="succeeded",
-                attempt="succeeded",
-                failures=job.failures,
-                recoveries=job.recoveries,
-                lane=job.lane,
-                result=result,
-                note=note,
-            )
+            plain = _succeeded(job.failures, job.recoveries, job.lane)
+            return msgspec.structs.replace(plain, result=result, note=note)
         case Raised(error=error):
             return _failed(job, policy, now, random, error, "failed")
         case AskedToWait(error=error, delay=asked):
@@ -106,6 +102,14 @@ def _decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Ran
             return _dead(job, "failed", "bad payload", job.failures, error)
         case _:
             assert_never(ending)
+
+
+@functools.lru_cache(1000)
+def _succeeded(failures: int, recoveries: int, lane: Lane) -> Outcome:
+    """Success without a result; most are the same, and so they are one value."""
+    return Outcome(
+        verb="succeed", state="succeeded", attempt="succeeded", failures=failures, recoveries=recoveries, lane=lane
+    )
 
 
 def _failed(

@@ -12,8 +12,8 @@ from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Outcome
 
 
-class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """An attempt's outcome is durable."""
+class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """An attempt has ended; observers are told once its outcome is durable."""
 
     job: Job
     outcome: Outcome

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job about to be enqueued; the client makes its id, so that a repeated enqueue is the same job."""
 
     id: JobId
@@ -50,7 +50,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """The tick that it is made for."""
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job as the store keeps it, its last attempt included."""
 
     id: JobId

@@ -37,7 +37,7 @@ bad payload: its arguments do not decode · cancelled: on request · discarded: 
 """
 
 
-class Returned(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Returned(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """The handler returned; `result` is JSON text, or None with a note why it could not be stored."""
 
     result: bytes | None = None
@@ -126,7 +126,7 @@ Ending = (
 )
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What follows an attempt: the job's next state and what is recorded of the attempt."""
 
     verb: Verb

@@ -26,7 +26,7 @@ from perdure.errors import BadPayload
 from perdure.model.failure import Failure, capture, clean
 from perdure.model.job import Job
 from perdure.model.outcome import Ending, Raised, Undecodable
-from perdure.runtime.context import describe, running
+from perdure.runtime.context import Entered, running
 from perdure.runtime.handler import Handler
 
 HEADER = struct.Struct("!I")
@@ -126,7 +126,7 @@ def _run(call: Call, function: Callable[..., Any]) -> Ending:
     limits = {"max_payload": call.max_payload, "max_result": call.max_result}
     handler = Handler.of(call.job.task, function, is_process=True, **limits)
     started_at = call.job.started_at or call.job.run_at
-    token = running.set(describe(call.job, call.max_attempts, call.timeout, started_at))
+    token = running.set(Entered(call.job, call.max_attempts, call.timeout, started_at))
     try:
         positional, named = handler.arguments(call.job)
         if handler.is_async:

@@ -7,9 +7,9 @@ again while the lease lasts, never the job. It stops when it has been told to an
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 import msgspec
 
@@ -18,8 +18,7 @@ from perdure.errors import EngineError
 from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
 from perdure.model.job import Job, WorkerId
-from perdure.model.outcome import Outcome
-from perdure.runtime.occurrence import next_ticks
+from perdure.runtime.occurrence import with_next_ticks
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Ended
@@ -27,26 +26,18 @@ from perdure.store.jobs import Ended
 _BATCH = 1000
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt that is over, and what follows it."""
-
-    job: Job
-    outcome: Outcome
-    limit: int
-    started_at: datetime
-    ended_at: datetime
-
-    def ended(self, worker: WorkerId) -> Ended:
-        """What the store is told, fenced by job, attempt and worker."""
-        return Ended(
-            job_id=self.job.id,
-            attempt=self.job.attempt,
-            worker=worker,
-            task=self.job.task,
-            outcome=self.outcome,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
-        )
+def to_ended(event: AttemptEnded, worker: WorkerId) -> Ended:
+    """What the store is told of an attempt that is over, fenced by job, attempt and worker."""
+    job = event.job
+    return Ended(
+        job_id=job.id,
+        attempt=job.attempt,
+        worker=worker,
+        task=job.task,
+        outcome=event.outcome,
+        started_at=event.started_at,
+        ended_at=event.ended_at,
+    )
 
 
 class Committer:
@@ -60,7 +51,7 @@ class Committer:
         observer: Observer,
         trouble: Trouble,
         is_trusted: Callable[[], bool],
-        done: Callable[[Sequence[Finished]], None],
+        done: Callable[[Sequence[AttemptEnded]], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -68,11 +59,11 @@ class Committer:
         self._trouble = trouble
         self._is_trusted = is_trusted
         self._done = done
-        self._waiting: deque[Finished] = deque()
+        self._waiting: deque[AttemptEnded] = deque()
         self._arrived = asyncio.Event()
         self._is_closing = False
 
-    def put(self, finished: Finished) -> None:
+    def put(self, finished: AttemptEnded) -> None:
         """Take an outcome; it is committed with the next batch."""
         self._waiting.append(finished)
         self._arrived.set()
@@ -91,10 +82,12 @@ class Committer:
             await self._arrived.wait()
             self._arrived.clear()
             while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+                batch = list(itertools.islice(self._waiting, _BATCH))
+                for _ in batch:
+                    self._waiting.popleft()
                 await self._write(batch)
 
-    async def _write(self, batch: list[Finished]) -> None:
+    async def _write(self, batch: list[AttemptEnded]) -> None:
         try:
             accepted = await self._commit(batch)
         except Exception:
@@ -103,10 +96,10 @@ class Committer:
         self._done(batch)
         await self._tell(batch, accepted)
 
-    async def _commit(self, batch: list[Finished]) -> list[bool]:
+    async def _commit(self, batch: list[AttemptEnded]) -> list[bool]:
         """Write a batch, however often the store has to be asked while the lease lasts."""
         # The worker's id may change while a commit is being retried, but a fence keeps the id of its claim.
-        ended = [finished.ended(_worker_of(finished.job)) for finished in batch]
+        ended = [to_ended(finished, _worker_of(finished.job)) for finished in batch]
         while True:
             try:
                 accepted = await self._store.commit(ended)
@@ -119,7 +112,7 @@ class Committer:
             self._trouble.succeeded()
             return accepted
 
-    async def _commit_bare(self, finished: Finished) -> bool:
+    async def _commit_bare(self, finished: AttemptEnded) -> bool:
         """Write one outcome by itself; if that fails too, without the texts that came from the handler."""
         try:
             return (await self._commit([finished]))[0]
@@ -128,19 +121,10 @@ class Committer:
             bare = msgspec.structs.replace(finished.outcome, error=unstorable, result=None, note=None)
             return (await self._commit([msgspec.structs.replace(finished, outcome=bare)]))[0]
 
-    async def _tell(self, batch: list[Finished], accepted: list[bool]) -> None:
-        ticks = await next_ticks(self._store, [(finished.job, finished.outcome) for finished in batch])
+    async def _tell(self, batch: list[AttemptEnded], accepted: list[bool]) -> None:
+        batch = await with_next_ticks(self._store, batch)
         events: list[Event] = [
-            AttemptEnded(
-                job=finished.job,
-                outcome=finished.outcome,
-                limit=finished.limit,
-                started_at=finished.started_at,
-                ended_at=finished.ended_at,
-                next_tick_at=ticks.get(finished.job.schedule or ""),
-            )
-            if is_accepted
-            else CommitLost(job=finished.job, outcome=finished.outcome)
+            finished if is_accepted else CommitLost(job=finished.job, outcome=finished.outcome)
             for finished, is_accepted in zip(batch, accepted, strict=True)
         ]
         tell_all(self._observer, events)

@@ -7,26 +7,28 @@ next. It stops when it is cancelled while waiting. Nothing that a handler does e
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from perdure.clock import Clock
 from perdure.errors import BadPayload
 from perdure.model.decide import decide, spent
-from perdure.model.event import Tracing
+from perdure.model.event import AttemptEnded, Tracing
 from perdure.model.failure import clean
 from perdure.model.job import Job
 from perdure.model.outcome import Cancelled, Ending, ShutDown, TaskUnknown, TimedOut, Undecodable
 from perdure.model.resolve import Policy
 from perdure.runtime.children import Children
-from perdure.runtime.committer import Finished
-from perdure.runtime.context import Completion, completion, describe, running
+from perdure.runtime.committer import to_ended
+from perdure.runtime.context import Entered, running
 from perdure.runtime.handler import Handler, Registry
 from perdure.runtime.held import Holding
 from perdure.runtime.threads import Threads
+from perdure.runtime.timeout import OutOfTime, within
 from perdure.store.jobs import Ended, JobStore
 
 _TURN = 0.005
@@ -38,6 +40,12 @@ _DOUBT = 0.02
 
 _SUSPECTS = 4
 """How many suspects may be run in children at once: each costs a process."""
+
+
+class Source(Protocol):
+    """Where the slots find their jobs."""
+
+    async def get(self) -> Holding: ...
 
 
 class Executor:
@@ -70,15 +78,16 @@ class Executor:
 
     async def serve(
         self,
-        buffer: asyncio.Queue[Holding],
-        hand_on: Callable[[Finished], None],
+        buffer: Source,
+        hand_on: Callable[[AttemptEnded], None],
         may_start: Callable[[], bool],
     ) -> None:
         """One slot: run what the buffer brings, for ever."""
         loop = asyncio.get_running_loop()
         while True:
             holding = await buffer.get()
-            await _until_sure(holding, may_start)
+            if not may_start():
+                await _until_sure(holding, may_start)
             if holding.interrupt == "lease":
                 continue
             self.busy += 1
@@ -94,7 +103,7 @@ class Executor:
                 await asyncio.sleep(0)
                 self._turn_began = loop.time()
 
-    async def run(self, holding: Holding, may_start: Callable[[], bool] = lambda: True) -> Finished | None:
+    async def run(self, holding: Holding, may_start: Callable[[], bool] = lambda: True) -> AttemptEnded | None:
         """Run one attempt to its end; None when its lease was lost, so that nobody waits for the outcome."""
         job = holding.job
         policy = self._registry.policy(job)
@@ -103,7 +112,7 @@ class Executor:
         trace = None if self._tracing is None else self._tracing.begin(job)
         outcome = None
         try:
-            ending = await self._attempt(holding, policy, started_at, lambda: _until_sure(holding, may_start))
+            ending = await self._attempt(holding, policy, started_at, may_start)
             if holding.interrupt == "lease":
                 return None
             ended_at = self._clock.now()
@@ -112,19 +121,26 @@ class Executor:
             holding.runner = None
             if trace is not None:
                 trace.end(outcome)
-        return Finished(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+        return AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+
+    def ended(self, job: Job, started_at: datetime, result: object) -> Ended:
+        """The end of an attempt whose handler lets it succeed in a transaction of its own."""
+        handler, policy, ended_at = self._registry.handler(job.task), self._registry.policy(job), self._clock.now()
+        assert handler is not None, "a handler that runs is known"
+        assert job.worker is not None, "a fetched job has a worker"
+        outcome = decide(job, handler.returned(result), policy, ended_at, self._random)
+        event = AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+        return to_ended(event, job.worker)
 
     def close(self) -> None:
         """Let threads and children go."""
         self._threads.close()
         self._children.close()
 
-    async def _attempt(
-        self, holding: Holding, policy: Policy, now: datetime, until_sure: Callable[[], Awaitable[None]]
-    ) -> Ending:
+    async def _attempt(self, holding: Holding, policy: Policy, now: datetime, may_start: Callable[[], bool]) -> Ending:
         """Enter the handler in the way its kind asks for, and say how that ended."""
         job = holding.job
-        if holding.is_broken_off():
+        if holding.interrupt is not None:
             return _interrupted(holding, has_started=False)
         handler = self._registry.handler(job.task)
         if handler is None:
@@ -136,17 +152,19 @@ class Executor:
             positional, named = handler.arguments(job)
         except BadPayload as error:
             return Undecodable(detail=clean(str(error), 500))
-        token = running.set(describe(job, policy.limit, policy.timeout, now))
-        completing = completion.set(self._completion(job, handler, policy, now))
+        token = running.set(Entered(job, policy.limit, policy.timeout, now, self._store, self))
         try:
-            if self._isolates and handler.reference is not None:
-                if handler.kind == "process":
-                    return await self._children.run(job, handler, policy.limit, policy.timeout, until_sure)
-                if job.reason == "lost":
-                    return await self._run_suspect(job, handler, policy, until_sure)
-            if handler.is_async:
-                return await self._await(handler, job, positional, named, policy.timeout)
-            return await self._thread(handler, job, positional, named, policy.timeout)
+            if (handler.kind == "process" or job.reason == "lost") and self._isolates and handler.reference is not None:
+                return await self._isolate(holding, handler, policy, may_start)
+            if not handler.is_async:
+                return await self._thread(handler, job, positional, named, policy.timeout)
+            work = handler.function(*positional, **named)
+            if policy.timeout is None:
+                return handler.returned(await work)
+            return handler.returned(await within(policy.timeout.total_seconds(), work))
+        except OutOfTime as late:
+            assert policy.timeout is not None, "only a limit runs out"
+            return TimedOut(timeout=policy.timeout, doing=_noted(late.__cause__))
         except asyncio.CancelledError as error:
             if not holding.is_broken_off():
                 return handler.raised(error, job)
@@ -154,60 +172,36 @@ class Executor:
             assert slot is not None, "an attempt always runs in a slot's task"
             slot.uncancel()
             return _interrupted(holding, has_started=True)
-        except (
-            BaseException
-        ) as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt, not the worker
+        except BaseException as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt only
             return handler.raised(error, job)
         finally:
             running.reset(token)
-            completion.reset(completing)
 
-    def _completion(self, job: Job, handler: Handler, policy: Policy, started_at: datetime) -> Completion | None:
-        """How the handler can let its job succeed in a transaction of its own."""
-        if self._store is None:
-            return None
-
-        def ended(result: object) -> Ended:
-            assert job.worker is not None, "a fetched job has a worker"
-            ended_at = self._clock.now()
-            outcome = decide(job, handler.returned(result), policy, ended_at, self._random)
-            finished = Finished(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
-            return finished.ended(job.worker)
-
-        return Completion(fence=job.fence, store=self._store, ended=ended)
-
-    async def _run_suspect(
-        self, job: Job, handler: Handler, policy: Policy, until_sure: Callable[[], Awaitable[None]]
+    async def _isolate(
+        self, holding: Holding, handler: Handler, policy: Policy, may_start: Callable[[], bool]
     ) -> Ending:
-        """Run a job whose last attempt was lost with its worker alone in a child: if it kills, it kills nobody else.
+        """Run the attempt in a child process.
 
-        [INV-8] A job that kills its worker takes no other job with it a second time.
+        [INV-8] So that a job that kills its worker takes no other job with it a second time, one whose last attempt was
+        lost with its worker runs alone in a child: if it kills, it kills nobody else.
         """
-        async with self._suspects:
-            return await self._children.run(job, handler, policy.limit, policy.timeout, until_sure)
 
-    async def _await(
-        self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None
-    ) -> Ending:
-        if timeout is None:
-            return handler.returned(await handler.function(*positional, **named))
-        try:
-            async with asyncio.timeout(timeout.total_seconds()) as limit:
-                value = await handler.function(*positional, **named)
-        except TimeoutError as error:
-            if not limit.expired():
-                return handler.raised(error, job)
-            return TimedOut(timeout=timeout, doing=_noted(error.__cause__))
-        # A handler that swallowed the cancellation and returned late has run past its timeout all the same.
-        return TimedOut(timeout=timeout) if limit.expired() else handler.returned(value)
+        room = contextlib.nullcontext() if handler.kind == "process" else self._suspects
+        async with room:
+            return await self._children.run(
+                holding.job, handler, policy.limit, policy.timeout, lambda: _until_sure(holding, may_start)
+            )
 
     async def _thread(
         self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None
     ) -> Ending:
         call = self._threads.start(lambda: handler.function(*positional, **named), contextvars.copy_context())
         try:
-            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+            if timeout is None:
                 value, error = await call.future
+            else:
+                async with asyncio.timeout(timeout.total_seconds()):
+                    value, error = await call.future
         except TimeoutError:
             assert timeout is not None
             self._threads.abandon(call)

@@ -21,6 +21,8 @@ from perdure.model.resolve import Policy
 
 Kind = Literal["async", "thread", "process"]
 
+_NOTHING = Returned()
+
 
 class Handler(msgspec.Struct, frozen=True, kw_only=True):
     """A task's function and how it is to be run."""
@@ -59,7 +61,7 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     def returned(self, value: object) -> Returned:
         """The ending of a handler that returned `value`; a result that cannot be stored costs the result only."""
         if value is None:
-            return Returned()
+            return _NOTHING
         try:
             return Returned(result=encode_result(value, self.max_result))
         except BadPayload as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Literal
 
 from perdure.model.job import Job, JobId
@@ -57,6 +58,12 @@ class Held:
         holding = self._holdings.get(job.id)
         if holding is not None and holding.job.attempt == job.attempt:
             del self._holdings[job.id]
+
+    def remove_all(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            holding = self._holdings.pop(job.id, None)
+            if holding is not None and holding.job.attempt != job.attempt:
+                self._holdings[job.id] = holding  # a newer attempt of it has come meanwhile
 
     def get(self, job_id: JobId) -> Holding | None:
         return self._holdings.get(job_id)

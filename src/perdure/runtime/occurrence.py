@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+import msgspec
 
 from perdure.errors import EngineError
-from perdure.model.job import Job
-from perdure.model.outcome import Outcome
+from perdure.model.event import AttemptEnded
 from perdure.store import Store
 
 
-async def next_ticks(store: Store, ended: Iterable[tuple[Job, Outcome]]) -> Mapping[str, datetime]:
-    """The next tick of each recurring schedule of which a job died; none when the store cannot tell."""
-    names = sorted({job.schedule for job, outcome in ended if job.schedule and outcome.state == "dead"})
+async def with_next_ticks(store: Store, ended: list[AttemptEnded]) -> list[AttemptEnded]:
+    """The events, with the next tick where a job died that a recurring schedule made, as far as the store can tell."""
+    names = {event.job.schedule for event in ended if event.job.schedule and event.outcome.state == "dead"}
     if not names:
-        return {}
+        return ended
     try:
-        found = await store.get_schedules(names)
+        found = await store.get_schedules(sorted(name for name in names if name))
     except EngineError:
-        return {}
+        return ended
     recurring = (one for one in found if one is not None and one.definition.is_recurring and one.standing == "active")
-    return {one.name: one.next_at for one in recurring if one.next_at is not None}
+    ticks = {one.name: one.next_at for one in recurring if one.next_at is not None}
+    return [
+        msgspec.structs.replace(event, next_tick_at=ticks[event.job.schedule]) if event.job.schedule in ticks else event
+        for event in ended
+    ]

@@ -14,9 +14,9 @@ from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded, Observer, WorkerReaped
 from perdure.model.job import Job
 from perdure.model.outcome import Vanished
-from perdure.runtime.committer import Finished
+from perdure.runtime.committer import to_ended
 from perdure.runtime.handler import Registry
-from perdure.runtime.occurrence import next_ticks
+from perdure.runtime.occurrence import with_next_ticks
 from perdure.store import Store
 
 _BATCH = 500
@@ -39,16 +39,16 @@ class Reaper:
         """Decide about one batch of orphaned jobs; the seconds until the next look."""
         reaped = await self._store.reap(_BATCH)
         finished = [self._decide(job) for job in reaped.jobs]
-        ended = [one.ended(job.worker) for one, job in zip(finished, reaped.jobs, strict=True) if job.worker]
+        ended = [to_ended(one, job.worker) for one, job in zip(finished, reaped.jobs, strict=True) if job.worker]
         accepted = await self._store.commit(ended) if ended else []
         await self._tell([one for one, is_accepted in zip(finished, accepted, strict=True) if is_accepted])
         return 0.0 if len(reaped.jobs) == _BATCH else self._every
 
-    def _decide(self, job: Job) -> Finished:
+    def _decide(self, job: Job) -> AttemptEnded:
         now = self._clock.now()
         policy = self._registry.policy(job)
         ending = Vanished(detail="its worker vanished: the lease ran out without a word")
-        return Finished(
+        return AttemptEnded(
             job=job,
             outcome=decide(job, ending, policy, now, self._random),
             limit=policy.limit,
@@ -56,18 +56,8 @@ class Reaper:
             ended_at=now,
         )
 
-    async def _tell(self, finished: list[Finished]) -> None:
-        ticks = await next_ticks(self._store, [(one.job, one.outcome) for one in finished])
+    async def _tell(self, finished: list[AttemptEnded]) -> None:
         for worker, jobs in Counter(one.job.worker for one in finished).items():
             self._observer.tell(WorkerReaped(worker=str(worker), jobs=jobs))
-        for one in finished:
-            self._observer.tell(
-                AttemptEnded(
-                    job=one.job,
-                    outcome=one.outcome,
-                    limit=one.limit,
-                    started_at=one.started_at,
-                    ended_at=one.ended_at,
-                    next_tick_at=ticks.get(one.job.schedule or ""),
-                )
-            )
+        for one in await with_next_ticks(self._store, finished):
+            self._observer.tell(one)

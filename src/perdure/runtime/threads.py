@@ -1,8 +1,9 @@
 """Runs `def` handlers in daemon threads; a thread that outlives its attempt is given up and replaced.
 
-A thread waits for a call, runs it, and answers on the event loop. Threads are started when a call finds none idle, up
-to the limit. A Python thread cannot be killed: when an attempt is abandoned, an `Interrupted` is raised inside it,
-which ends pure Python code; a thread stuck in C code lives on, without a slot and without a say.
+A thread waits for a call, runs it, and answers on the event loop; what several threads answer before the loop gets to
+it reaches it in one go. Threads are started when a call finds none idle. A Python thread cannot be killed: when an
+attempt is abandoned, an `Interrupted` is raised inside it, which ends pure Python code; a thread stuck in C code lives
+on, without a slot and without a say.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import asyncio
 import ctypes
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
+
+Answer = tuple[Any, BaseException | None]
 
 
 class Interrupted(BaseException):
@@ -23,44 +27,75 @@ class Interrupted(BaseException):
 class Call:
     """One call on its way through a thread."""
 
-    __slots__ = ("context", "future", "is_abandoned", "lock", "loop", "thread", "work")
+    __slots__ = ("context", "future", "is_abandoned", "post", "thread", "work")
 
-    def __init__(self, work: Callable[[], Any], context: Context, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: Callable[[], Any], context: Context, post: Post) -> None:
         self.work = work
         self.context = context
-        self.loop = loop
-        self.future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        self.post = post
+        self.future: asyncio.Future[Answer] = post.loop.create_future()
         self.thread: int | None = None
         self.is_abandoned = False
-        self.lock = threading.Lock()
 
     def was_abandoned(self) -> bool:
         return self.is_abandoned
 
 
+class Post:
+    """Carries answers to one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._answers: deque[tuple[asyncio.Future[Answer], Answer]] = deque()
+        self._is_called = False
+
+    def send(self, future: asyncio.Future[Answer], answer: Answer) -> None:
+        """Deliver an answer soon; raises RuntimeError when the loop is closed."""
+        self._answers.append((future, answer))
+        # Looked at after the answer is there, and taken back before answers are taken out: none stays behind.
+        if not self._is_called:
+            self._is_called = True
+            self.loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_called = False
+        while self._answers:
+            future, answer = self._answers.popleft()
+            if not future.done():
+                future.set_result(answer)
+
+
 class Threads:
-    """Room for a number of calls at once."""
+    """Room for any number of calls at once."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._idle = 0
         self._count = 0
         self._lock = threading.Lock()
+        self._post: Post | None = None
 
     def start(self, work: Callable[[], Any], context: Context) -> Call:
         """Begin a call; its future gives (value, None) or (None, what it raised)."""
-        call = Call(work, context, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        if self._post is None or self._post.loop is not loop:
+            self._post = Post(loop)
+        call = Call(work, context, self._post)
         with self._lock:
-            spare = self._idle - self._calls.qsize()
-            if spare <= 0:
+            # An idle thread is counted out by the call that it is meant for, so that no two calls count on one.
+            needs_thread = self._idle == 0
+            if needs_thread:
                 self._count += 1
-                threading.Thread(target=self._serve, name=f"perdure-handler-{self._count}", daemon=True).start()
+            else:
+                self._idle -= 1
         self._calls.put(call)
+        if needs_thread:
+            threading.Thread(target=self._serve, name=f"perdure-handler-{self._count}", daemon=True).start()
         return call
 
     def abandon(self, call: Call) -> None:
         """Stop caring about a call, and try to end it."""
-        with call.lock:
+        with self._lock:
             call.is_abandoned = True
             if call.thread is not None:
                 _raise_in(call.thread, Interrupted)
@@ -72,47 +107,35 @@ class Threads:
                 self._calls.put(None)
 
     def _serve(self) -> None:
-        while True:
-            call = self._next()
-            if call is None or not self._run(call):
-                return
-
-    def _next(self) -> Call | None:
-        with self._lock:
-            self._idle += 1
-        try:
-            return self._calls.get()
-        finally:
+        while (call := self._calls.get()) is not None:
+            answer = self._run(call)
             with self._lock:
-                self._idle -= 1
+                self._idle += 1
+            if answer is None:
+                continue
+            try:
+                call.post.send(call.future, answer)
+            except RuntimeError:
+                return  # the loop is closed: nobody waits any more
 
-    def _run(self, call: Call) -> bool:
-        """Run one call; whether this thread goes on to the next."""
+    def _run(self, call: Call) -> Answer | None:
+        """What came of the call; None when nobody waits for it any more."""
         try:
-            with call.lock:
+            with self._lock:
                 if call.was_abandoned():
-                    return True
+                    return None
                 call.thread = threading.get_ident()
-            answer: tuple[Any, BaseException | None]
+            answer: Answer
             try:
                 answer = (call.context.run(call.work), None)
             except BaseException as error:  # SystemExit and KeyboardInterrupt are the handler's, not ours
                 answer = (None, error)
-            with call.lock:
+            with self._lock:
                 call.thread = None
-                if call.was_abandoned():
-                    return True
-            call.loop.call_soon_threadsafe(_answer, call.future, answer)
+                # An Interrupted that is under way arrives with this call at the latest.
+                return None if call.was_abandoned() else answer
         except Interrupted:
-            return True
-        except RuntimeError:
-            return False  # the loop is closed: nobody waits any more
-        return True
-
-
-def _answer(future: asyncio.Future[Any], answer: tuple[Any, BaseException | None]) -> None:
-    if not future.done():
-        future.set_result(answer)
+            return None
 
 
 def _raise_in(thread: int, kind: type[BaseException]) -> None:

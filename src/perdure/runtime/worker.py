@@ -17,17 +17,19 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.model.decide import decide
-from perdure.model.event import Observer, Tracing, WorkerStopped
+from perdure.model.event import AttemptEnded, Observer, Tracing, WorkerStopped
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.model.schedule import Definition
+from perdure.model.state import Lane
+from perdure.runtime.buffer import Buffer
 from perdure.runtime.canceller import Canceller
-from perdure.runtime.committer import Committer, Finished
+from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
 from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
-from perdure.runtime.held import Held, Holding
+from perdure.runtime.held import Held
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import Membership, on_loop
 from perdure.runtime.promoter import Promoter
@@ -83,7 +85,7 @@ class Worker:
         self._random = random
         self._observer = observer
         self._held = Held()
-        self._buffer: asyncio.Queue[Holding] = asyncio.Queue()
+        self._buffer = Buffer()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
         self._executor = Executor(registry=registry, store=store, clock=clock, random=random, tracing=tracing)
         self._stopping = asyncio.Event()
@@ -240,39 +242,37 @@ class Worker:
     def _room(self) -> int:
         """How many more jobs may be claimed: slots and measured advance, less what is held and not yet run."""
         self._pace.measure(self._clock.monotonic(), self._executor.finished)
-        pending = self._buffer.qsize() + self._executor.busy
+        pending = len(self._buffer) + self._executor.busy
         if len(self._held) - pending > _MOST_UNCOMMITTED:
             return 0
         return self._plan.concurrency + self._pace.advance - pending
 
     def _is_low(self) -> bool:
         # What a free slot is about to take is no stock: with more slots than a batch is large, the next one is due.
-        stock = self._buffer.qsize() - (self._plan.concurrency - self._executor.busy)
+        stock = len(self._buffer) - (self._plan.concurrency - self._executor.busy)
         return stock <= self._pace.advance // 2
 
     def _deliver(self, jobs: list[Job]) -> None:
-        for job in jobs:
-            self._buffer.put_nowait(self._held.add(job))
+        self._buffer.put([self._held.add(job) for job in jobs])
 
-    def _hand_on(self, finished: Finished) -> None:
+    def _hand_on(self, finished: AttemptEnded) -> None:
         self._committer.put(finished)
         self._fetcher.freed()
 
-    def _committed(self, batch: Sequence[Finished]) -> None:
-        for finished in batch:
-            self._held.remove(finished.job)
+    def _committed(self, batch: Sequence[AttemptEnded]) -> None:
+        self._held.remove_all([one.job for one in batch])
         self._fetcher.freed()
-        if any(self._frees_a_place(one.job) for one in batch):
+        if any(self._frees_a_place(*lane) for lane in {(one.job.queue, one.job.lane) for one in batch}):
             self._fetcher.wake()
         if self._scheduling is not None and any(one.job.schedule for one in batch):
             self._scheduling.wake()  # a tick that waited for this job may fire now
-        if any(one.outcome.sink is not None for one in batch):
+        if any(one.outcome.sink for one in batch):
             self._forwarding.wake()
 
-    def _frees_a_place(self, job: Job) -> bool:
-        """Whether the job's end lets another of its queue run: there is a limit, and others are kept back by it."""
-        fairness = self._tuner.fairness(job.queue)
-        return fairness.concurrency is not None or (job.lane == "retry" and fairness.max_retries_running is not None)
+    def _frees_a_place(self, queue: str, lane: Lane) -> bool:
+        """Whether the end of such a job lets another of its queue run: there is a limit that keeps others back."""
+        fairness = self._tuner.fairness(queue)
+        return fairness.concurrency is not None or (lane == "retry" and fairness.max_retries_running is not None)
 
     def _hint(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass a wake-up on, from whatever thread it comes; one pending hint is enough."""
@@ -294,7 +294,7 @@ class Worker:
         self._released += 1
         self._held.add(job)
         self._committer.put(
-            Finished(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
+            AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
         )
 
     def _drop_everything(self) -> None:
@@ -302,16 +302,14 @@ class Worker:
             holding.break_off("lease")
             self._held.remove(holding.job)
         self._committer.forget()
-        while not self._buffer.empty():
-            self._buffer.get_nowait()
+        self._buffer.take_all()
         self._fetcher.freed()
 
     async def _wind_down(self, fetching: asyncio.Task[None]) -> None:
         """Stop fetching, give back what waits in the buffer, and let the running attempts finish within the grace."""
         self._fetcher.stop()
         await asyncio.wait([fetching])
-        while not self._buffer.empty():
-            holding = self._buffer.get_nowait()
+        for holding in self._buffer.take_all():
             if not holding.is_broken_off():
                 self._take_back(holding.job)
         hurry = asyncio.create_task(self._stopping_now.wait())

@@ -41,7 +41,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """0 where nothing could be claimed: paused, at its limit, nothing ready, asked before in vain, or not reached."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One attempt to commit: its fence, what follows, and when it ran."""
 
     job_id: JobId

@@ -25,11 +25,12 @@ from perdure.duration import Duration, parse_duration
 from perdure.engines.opener import open_store
 from perdure.errors import BadOption, JobNotFound, UsageError
 from perdure.identity import Ids
+from perdure.model.event import AttemptEnded
 from perdure.model.fairness import Fairness
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.model.schedule import Definition
-from perdure.runtime.committer import Finished
+from perdure.runtime.committer import to_ended
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
 from perdure.runtime.forwarder import Forwarder
@@ -65,10 +66,10 @@ class Harness:
         self._before: Surroundings | None = None
         self._runner: asyncio.Runner | None = None
         self._crew: list[Crew] = []
-        self._running: dict[asyncio.Task[Finished | None], Crew] = {}
-        self._moving: asyncio.Task[Finished | None] | None = None
+        self._running: dict[asyncio.Task[AttemptEnded | None], Crew] = {}
+        self._moving: asyncio.Task[AttemptEnded | None] | None = None
         self._rested = asyncio.Event()
-        self._sleepers: list[tuple[datetime, int, asyncio.Future[None], asyncio.Task[Finished | None]]] = []
+        self._sleepers: list[tuple[datetime, int, asyncio.Future[None], asyncio.Task[AttemptEnded | None]]] = []
         self._sleeps = 0
         self._said: dict[str, QueueSettings] = {}
         self._scheduler: Scheduler | None = None
@@ -240,7 +241,7 @@ class Harness:
             finished = task.result()
             assert finished is not None, "nobody takes the harness's lease away"
             assert finished.job.worker is not None, "a fetched job has a worker"
-            await self.store.commit([finished.ended(finished.job.worker)])
+            await self.store.commit([to_ended(finished, finished.job.worker)])
         return len(over)
 
     async def _forward(self, found: Sequence[QueueInfo]) -> int:
@@ -330,7 +331,7 @@ class Harness:
             self._running[task] = crew
             await self._let_move(task)
 
-    async def _let_move(self, task: asyncio.Task[Finished | None]) -> None:
+    async def _let_move(self, task: asyncio.Task[AttemptEnded | None]) -> None:
         """Wait until the attempt has ended or sleeps."""
         self._rested.clear()
         self._moving = task
