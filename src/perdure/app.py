@@ -235,7 +235,7 @@ class App:
             return []
         connection = connection_of(jobs)
         began = self.surroundings.clock.now()
-        new = [self.new_job(bound) for bound in jobs]
+        new = self.new_jobs(jobs)
         store = self.store
         ids = store.enqueue(new).wait() if connection is None else store.enqueue_within(connection, new)
         self._observing.enqueued(new, ids, began)
@@ -247,7 +247,7 @@ class App:
             return []
         connection = connection_of(jobs)
         began = self.surroundings.clock.now()
-        new = [self.new_job(bound) for bound in jobs]
+        new = self.new_jobs(jobs)
         store = self.store
         ids = await (store.enqueue(new) if connection is None else store.enqueue_within_async(connection, new))
         self._observing.enqueued(new, ids, began)
@@ -344,6 +344,6 @@ class App:
 
         return Harness(self, seed=seed)
 
-    def new_job(self, bound: Bound) -> NewJob:
-        """The job that a store's `enqueue` takes, with an id of its own."""
-        return bound.new_job(self.surroundings.ids.job())
+    def new_jobs(self, bounds: Sequence[Bound]) -> list[NewJob]:
+        """The jobs that a store's `enqueue` takes, each with an id of its own."""
+        return [bound.new_job(id) for bound, id in zip(bounds, self.surroundings.ids.jobs(len(bounds)), strict=True)]

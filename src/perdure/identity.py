@@ -19,9 +19,14 @@ class Ids:
         self._lock = threading.Lock()
 
     def job(self) -> JobId:
+        return self.jobs(1)[0]
+
+    def jobs(self, count: int) -> list[JobId]:
+        """Many at once: the first by the clock and by chance, the others next to it."""
         with self._lock:
-            self._last = make_id(self._clock.now(), self._random.getrandbits(62), self._last)
-            return format_id(self._last)
+            first = make_id(self._clock.now(), self._random.getrandbits(62), self._last)
+            self._last = first + count - 1
+        return [format_id(body) for body in range(first, first + count)]
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())

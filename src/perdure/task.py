@@ -47,6 +47,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     connection: Any = None
 
 
+_PLAIN = Options()
+
+
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """A task with its arguments and options: all that a job needs but an id."""
 
@@ -112,6 +115,7 @@ class Task(Generic[P, R_co]):
         self.policy = policy
         self.signature = inspect.signature(function)
         self.producer = producer
+        self._arity = _arity(self.signature)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Just call the function, here and now."""
@@ -132,15 +136,15 @@ class Task(Generic[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """The task with these arguments, for `enqueue_many` and schedules."""
-        return self._bound(Options(), args, kwargs)
+        return self._bound(_PLAIN, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Make a durable job of it; blocks until it is stored, gives its id."""
-        return self.producer.enqueue_many([self._bound(Options(), args, kwargs)])[0]
+        return self.producer.enqueue_many([self._bound(_PLAIN, args, kwargs)])[0]
 
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """The same, awaited."""
-        return (await self.producer.enqueue_many_async([self._bound(Options(), args, kwargs)]))[0]
+        return (await self.producer.enqueue_many_async([self._bound(_PLAIN, args, kwargs)]))[0]
 
     def options(
         self,
@@ -174,13 +178,14 @@ class Task(Generic[P, R_co]):
         return Prepared(self, options)
 
     def _bound(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
-        try:
-            self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise BadArguments(
-                f"These arguments do not fit the task {self.name}{self.signature}: {error}.",
-                "Enqueue with the arguments that the function takes.",
-            ) from None
+        if kwargs or len(args) not in self._arity:
+            try:
+                self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise BadArguments(
+                    f"These arguments do not fit the task {self.name}{self.signature}: {error}.",
+                    "Enqueue with the arguments that the function takes.",
+                ) from None
         return bind_named(self, encode_args(args, kwargs, self.producer.max_payload), options)
 
 
@@ -218,6 +223,15 @@ def bind_named(task: Task[..., Any] | str, args: bytes, options: Options) -> Bou
         priority=options.priority if options.priority is not None else priority,
         delivery=options.delivery if options.delivery is not None else delivery,
     )
+
+
+def _arity(signature: inspect.Signature) -> range:
+    """How many arguments by position, and none by name, surely fit."""
+    parameters = signature.parameters.values()
+    if any(one.kind is one.KEYWORD_ONLY and one.default is one.empty for one in parameters):
+        return range(0)
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return range(sum(one.default is one.empty for one in positional), len(positional) + 1)
 
 
 def connection_of(jobs: Sequence[Bound]) -> object | None:

@@ -24,6 +24,8 @@ HIGHEST_PRIORITY = 100
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LOW = 2**62 - 1
+_VARIANT = 0b10 << 62
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -135,7 +137,7 @@ def make_id(now: datetime, noise: int, after: int) -> int:
     """
     microseconds = (now - _EPOCH) // _MICROSECOND
     milliseconds, fraction = divmod(microseconds, 1000)
-    body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & (2**62 - 1))
+    body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & _LOW)
     return max(body, after + 1)
 
 
@@ -149,9 +151,6 @@ def derive_id(job: Job, purpose: str) -> JobId:
 
 def format_id(body: int) -> JobId:
     """The canonical text of a value from make_id, with UUID's version and variant bits put in."""
-    high = body >> 74
-    middle = (body >> 62) & 0xFFF
-    low = body & (2**62 - 1)
-    value = (high << 80) | (0x7 << 76) | (middle << 64) | (0b10 << 62) | low
-    text = f"{value:032x}"
-    return JobId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+    time = f"{body >> 62:015x}"
+    rest = f"{body & _LOW | _VARIANT:016x}"
+    return JobId(f"{time[:8]}-{time[8:12]}-7{time[12:]}-{rest[:4]}-{rest[4:]}")

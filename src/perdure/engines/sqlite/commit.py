@@ -30,7 +30,7 @@ def commit(
 ) -> list[bool]:
     """Write what follows; for each whether its fence matched, or had been completed by its handler before."""
     cursor = connection.cursor()
-    answers = _commit(cursor, now, ended)
+    answers = [True] * len(ended) if _succeed(cursor, now, ended) else _commit(cursor, now, ended)
     for place, one in enumerate(ended):
         if not answers[place] and one.outcome.state == "succeeded" and fence(one) in completed:
             answers[place] = _is_completed(cursor, one)
@@ -47,6 +47,32 @@ def complete_within(connection: object, path: str | None, now: int, ended: Ended
 def fence(one: Ended) -> Fence:
     """What must match for a commit to be accepted."""
     return (one.job_id, one.attempt, one.worker)
+
+
+def _succeed(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> bool:
+    """Write a batch of plain successes whose fences all match; otherwise nothing is changed."""
+    if any(one.outcome.state != "succeeded" or one.outcome.note is not None for one in ended):
+        return False
+    if len({one.job_id for one in ended}) < len(ended):
+        return False
+    rows = [
+        (
+            one.job_id,
+            one.attempt,
+            one.worker,
+            to_microseconds(one.started_at),
+            to_microseconds(one.ended_at),
+            None if one.outcome.result is None else from_json_text(one.outcome.result),
+            now,
+        )
+        for one in ended
+    ]
+    cursor.execute("SAVEPOINT perdure_succeed")
+    matched = execute_rows(cursor, "commit_succeeded", rows)
+    if matched < len(ended):
+        cursor.execute("ROLLBACK TO perdure_succeed")
+    cursor.execute("RELEASE perdure_succeed")
+    return matched == len(ended)
 
 
 def _commit(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> list[bool]:

@@ -12,7 +12,7 @@ from perdure.engines.sqlite.rows import Row, to_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
 from perdure.model.fairness import split
-from perdure.model.job import WorkerId
+from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _decode_rowids = msgspec.json.Decoder(list[int]).decode
@@ -40,31 +40,36 @@ def peek(
 def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> Fetched:
     """Claim up to `limit` jobs, going through the wants in their order."""
     _check_lease(connection, now, worker)
-    claimed: list[Row] = []
+    claimed: list[Job] = []
+    is_in_order = len(wants) == 1
     rooms: list[int] = []
     short: set[str] = set()
     for want in wants:
         room = 0 if want.queue in short else _room(connection, want, limit - len(claimed))
         chosen: list[int] = []
         if room > 0:
-            chosen, can_give = _choose(connection, now, want, room)
+            found = _candidates(connection, now, want, room)
+            fresh, retry = _choose(want, room, found)
+            chosen = fresh + retry
+            is_in_order = is_in_order and not (fresh and retry)
             if len(chosen) < room:
                 short.add(want.queue)
-            room = room if can_give else 0
+            room = room if found.fresh or found.retry else 0
         # Claimed at once, so that a later want of the same queue neither chooses nor counts these again.
         if chosen:
             claimed += _claim(connection, now, worker, chosen)
         rooms.append(room)
-    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
-    jobs = sorted(map(to_job, claimed), key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
-    return Fetched(jobs=jobs, rooms=tuple(rooms))
+    if not is_in_order:
+        order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
+        claimed.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    return Fetched(jobs=claimed, rooms=tuple(rooms))
 
 
-def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Row]:
+def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Job]:
     values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}
     connection.execute(statement("fetch"), values)
     (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
-    return _decode_rows(found)
+    return [to_job(row) for row in _decode_rows(found)]
 
 
 def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:
@@ -84,14 +89,13 @@ def _room(connection: sqlite3.Connection, want: Want, left: int) -> int:
     return max(0, room)
 
 
-def _choose(connection: sqlite3.Connection, now: int, want: Want, room: int) -> tuple[list[int], bool]:
-    """The rowids that the want gets of its room, and whether there is anything that it could give."""
-    found = _candidates(connection, now, want, room)
+def _choose(want: Want, room: int, found: _Candidates) -> tuple[list[int], list[int]]:
+    """The rowids that the want gets of its room, by lane."""
     fresh, retry, _ = split(room, want.retry_share, want.carry)
     if not want.is_strict:
         retry = max(min(retry, len(found.retry)), min(room - len(found.fresh), len(found.retry)))
         fresh = room - retry
-    return found.fresh[:fresh] + found.retry[:retry], bool(found.fresh or found.retry)
+    return found.fresh[:fresh], found.retry[:retry]
 
 
 def _candidates(connection: sqlite3.Connection, now: int, want: Want, room: int) -> _Candidates:

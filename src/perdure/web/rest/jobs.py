@@ -62,7 +62,7 @@ async def make_jobs(call: Call) -> Answer:
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
     bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "") for place, each in enumerate(asked)]
-    new = [call.desk.app.new_job(bound) for bound in bounds]
+    new = call.desk.app.new_jobs(bounds)
     done = await _enqueue(call, new)
     made = [{"id": found, "is_new": found == planned} for found, planned in zip(done.ids, done.planned, strict=True)]
     status = 201 if any(each["is_new"] for each in made) else 200

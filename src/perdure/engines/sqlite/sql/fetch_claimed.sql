@@ -1,6 +1,6 @@
 -- fetch: the jobs that were claimed, in one value: a row at a time would let other threads in between.
 -- Parameters: rowids (a JSON array).
--- Rows: one (a JSON array of the columns of fragments/job_columns.sql); args that are no text come as [hex digits].
+-- Rows: one (in the order of the rowids, a JSON array of the columns of fragments/job_columns.sql); args that are no text come as [hex digits].
 -- Concurrency: runs in the transaction of the claim.
 -- Indexes: none; rows by rowid.
 SELECT
@@ -38,5 +38,5 @@ SELECT
             tick_at
         )
     )
-FROM perdure_jobs
-WHERE rowid IN (SELECT value FROM JSON_EACH(:rowids))
+FROM (SELECT value AS job FROM JSON_EACH(:rowids)) AS chosen
+CROSS JOIN perdure_jobs ON chosen.job = perdure_jobs.rowid
