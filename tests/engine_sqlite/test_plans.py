@@ -33,6 +33,7 @@ WANTED = {
     "fetch": [BY_ROWID],
     "fetch_claimed": [BY_ROWID],
     "commit_fences": [BY_ID],
+    "commit_succeeded": [BY_ID],
     "commit_attempts": [BY_ROWID],
     "commit": [BY_ROWID],
     "promote": [f"{WAITING} (run_at<?)", BY_ROWID],
@@ -58,6 +59,9 @@ WANTED = {
     "fire_last": ["SEARCH perdure_schedules USING PRIMARY KEY (name=?)", UNFINISHED],
     "list of all": ["SEARCH perdure_jobs USING INDEX sqlite_autoindex_perdure_jobs_1 (id<?)"],
 }
+
+WIDTHS = {"commit_fences": 18, "commit_succeeded": 7}
+"""How many parameters a row of a batch has."""
 
 INSERT = """
     INSERT INTO perdure_jobs (id, task, queue, state, lane, priority, run_at, delivery, created_at, worker, ended_at,
@@ -134,8 +138,8 @@ def plan(connection: sqlite3.Connection, text: str) -> list[str]:
 
 def texts(name: str) -> list[str]:
     """The statement in all its variants."""
-    if name == "commit_fences":
-        row = f"({', '.join('?' * 18)})"
+    if name in WIDTHS:
+        row = f"({', '.join('?' * WIDTHS[name])})"
         return [statement(name, rows=", ".join([row] * size)) for size in SIZES]
     if name == "replay_next":
         return [filtered(name, JobFilter())]

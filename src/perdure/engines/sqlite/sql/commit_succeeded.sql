@@ -22,5 +22,6 @@ FROM (VALUES /*+ rows */) AS batch
 WHERE
     perdure_jobs.id = batch.column1
     AND perdure_jobs.attempt = batch.column2
+-- A job has a worker exactly while it runs. Its state is not asked for besides: a condition on the jobs alone would let
+-- SQLite read all of them first, to filter the batch, wherever its statistics call them few.
     AND +perdure_jobs.worker = batch.column3
-    AND +perdure_jobs.state = 'running'
