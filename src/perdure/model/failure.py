@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,6 +19,10 @@ _DEEPEST_TRACE = 100_000
 _MOST_BEHIND = 5
 _LINE_LIMIT = 500
 _BEHIND_LIMIT = 3_000
+_MOST_SEEN = 500
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,15 +62,66 @@ class Detailed(Exception):  # noqa: N818 - a root for errors, none itself
 
 def capture(error: BaseException) -> Failure:
     """The failure that an exception stands for; never raises, whatever the exception's own methods do."""
-    detail = error.detail if isinstance(error, Detailed) else None
+    lineage = _lineage(type(error))
+    if isinstance(error, Detailed):
+        return Failure(type=lineage[0], message=_message(error), lineage=lineage, detail=error.detail)
+    origin = _origin(error.__traceback__)
     return Failure(
-        type=type_name(type(error)),
-        message=_message(error),
-        lineage=tuple(type_name(base) for base in type(error).__mro__ if base is not object),
-        trace="" if detail is not None else _trace(error),
-        frame="" if detail is not None else _own_frame(error.__traceback__),
-        detail=detail,
+        type=lineage[0], message=_message(error), lineage=lineage, trace=_trace(error, origin), frame=origin.frame
     )
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Where an exception came from: the text of its frames, and the innermost one in the handler's own code."""
+
+    text: str
+    frame: str
+
+
+class _Seen(Generic[K, V]):
+    """A bounded memory. When everything fails, it fails in the same few ways, and to describe one costs a lot."""
+
+    def __init__(self) -> None:
+        self._known: dict[K, V] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        found = self._known.get(key)
+        if found is None:
+            found = make()
+            if len(self._known) >= _MOST_SEEN:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+
+_lineages: _Seen[type, tuple[str, ...]] = _Seen()
+_origins: _Seen[tuple[Any, ...], _Origin] = _Seen()
+
+
+def _lineage(kind: type) -> tuple[str, ...]:
+    """The names of a type and its bases, nearest first."""
+
+    def name_all() -> tuple[str, ...]:
+        return tuple(type_name(base) for base in type.mro(kind) if base is not object)
+
+    try:
+        return _lineages.get(kind, name_all)
+    except BaseException:  # a metaclass may answer for its hash as it likes
+        return name_all()
+
+
+def _origin(trace: TracebackType | None) -> _Origin:
+    """Where a trace leads to; worked out once for each place in the code that raises."""
+    place: list[Any] = []
+    step = trace
+    while step is not None and len(place) < 2 * _FRAMES:
+        place += (step.tb_frame.f_code, step.tb_lasti)
+        step = step.tb_next
+
+    def describe() -> _Origin:
+        return _Origin(_frames(trace), _own_frame(trace))
+
+    return describe() if step is not None else _origins.get(tuple(place), describe)
 
 
 def type_name(kind: type) -> str:
@@ -120,13 +176,20 @@ def _message(error: BaseException) -> str:
         return f"(its __str__ raised {type_name(type(broken))})"
 
 
-def _trace(error: BaseException) -> str:
+def _trace(error: BaseException, origin: _Origin) -> str:
     try:
-        frames = traceback.extract_tb(error.__traceback__, limit=-_FRAMES)
+        behind = _behind(error)
+        return clean(origin.text + behind, TRACE_LIMIT + _BEHIND_LIMIT) if behind else origin.text
+    except BaseException:  # what it was raised from may be as hostile as itself
+        return origin.text
+
+
+def _frames(trace: TracebackType | None) -> str:
+    try:
+        frames = traceback.extract_tb(trace, limit=-_FRAMES)
         own = [frame for frame in frames if not _is_perdure(frame.filename)]
-        text = _escape("".join(traceback.format_list(own or frames))[-TRACE_LIMIT:])
         # The end of a trace says where it happened, so what must go goes from the beginning.
-        return clean(text[-TRACE_LIMIT:] + _behind(error), TRACE_LIMIT + _BEHIND_LIMIT)
+        return _escape("".join(traceback.format_list(own or frames))[-TRACE_LIMIT:])[-TRACE_LIMIT:]
     except BaseException:  # a broken loader or linecache must not cost the record
         return ""
 
