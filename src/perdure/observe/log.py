@@ -42,7 +42,9 @@ class LogObserver:
 
     def tell_all(self, events: Sequence[Event]) -> None:
         for event in events:
-            self._write(event)
+            # Nothing is said of a plain success, and most are.
+            if type(event) is not AttemptEnded or event.outcome.state != "succeeded" or event.outcome.note is not None:
+                self._write(event)
 
     def _write(self, event: Event) -> None:
         line = _line(event)
@@ -124,10 +126,8 @@ def _line(event: Event) -> _Line | None:
             assert_never(event)
 
 
-def _attempt(event: AttemptEnded) -> _Line | None:
+def _attempt(event: AttemptEnded) -> _Line:
     job, outcome = event.job, event.outcome
-    if outcome.state == "succeeded" and outcome.note is None:
-        return None
     fields: dict[str, object] = {
         "event": f"attempt_{outcome.attempt}",
         "job": job.id,

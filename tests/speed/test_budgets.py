@@ -1,0 +1,224 @@
+"""What a job may cost in instructions, at each step of its way; the figures are per job of a large batch.
+
+A change that makes the way cheaper may lower a budget; one that makes it dearer must say why it is worth it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.speed.instructions import Instructions
+
+from perdure import App
+from perdure.clock import to_microseconds
+from perdure.engines.sqlite import commit, fetch
+from perdure.engines.sqlite.connection import connect
+from perdure.engines.sqlite.rows import from_new_job
+from perdure.model.decide import decide
+from perdure.model.job import Job, JobId, NewJob, WorkerId
+from perdure.model.outcome import Returned
+from perdure.runtime import executor
+from perdure.store.jobs import Ended, Fetched, Want
+
+JOBS = 1000
+SLACK = 1.03 if sys.version_info[:2] == (3, 11) else 1.35
+"""Other versions of Python count other instructions for the same code; the budgets are those of 3.11."""
+
+BUDGETS = {
+    "enqueue": 491,
+    "succeed": 881,
+    "succeed within a timeout": 925,
+    "fail": 2189,
+    "SQLite: to rows": 80,
+    "SQLite: fetch": 219,
+    "SQLite: commit": 96,
+}
+
+
+def check(step: str, counted: int) -> None:
+    each = counted / JOBS
+    print(f"{step}: {each:.0f} instructions per job")
+    assert each <= BUDGETS[step] * SLACK, f"{step}: {each:.0f} instructions per job; the budget is {BUDGETS[step]}"
+
+
+class Costless:
+    """A store that has jobs ready and takes every commit; the verbs that are not counted are a real store's."""
+
+    def __init__(self, real: Any, jobs: Sequence[Job] = ()) -> None:
+        self._real = real
+        self._jobs = jobs
+        self._given = 0
+        self.committed = 0
+        self.is_over = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Fetched:
+        await asyncio.sleep(0)
+        jobs = list(self._jobs[self._given : self._given + limit])
+        self._given += len(jobs)
+        return Fetched(jobs=jobs, rooms=(limit,) * len(wants))
+
+    async def commit(self, ended: Sequence[Ended]) -> list[bool]:
+        await asyncio.sleep(0)
+        self.committed += len(ended)
+        if self.committed == len(self._jobs):
+            self.is_over.set()
+        return [True] * len(ended)
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Any:
+        self.enqueued = [job.id for job in jobs]
+        return self
+
+    def wait(self) -> list[JobId]:
+        return self.enqueued
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
+    # So that neither the pace nor what looks after the store from time to time counts.
+    monkeypatch.setenv("PERDURE_PREFETCH", "1h")
+    monkeypatch.setenv("PERDURE_POLL", "1h")
+    app = App("sqlite://")
+
+    @app.task
+    async def returns(number: int) -> None: ...
+
+    @app.task(timeout="1m")
+    async def returns_in_time(number: int) -> None: ...
+
+    @app.task
+    async def fails(number: int) -> None:
+        raise ValueError("no")
+
+    logger = logging.getLogger("perdure")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    yield app
+    logger.setLevel(level)
+    app.close()
+
+
+@pytest.mark.parametrize(
+    ("step", "task"), [("succeed", "returns"), ("succeed within a timeout", "returns_in_time"), ("fail", "fails")]
+)
+async def test_an_attempt_stays_within_its_budget(
+    app: App, monkeypatch: pytest.MonkeyPatch, step: str, task: str
+) -> None:
+    # How often the slots let others in depends on the time that passes, and that is noise here.
+    monkeypatch.setattr(executor, "_TURN", 1000.0)
+    few = await instructions_of_a_worker(app, task, JOBS)
+    many = await instructions_of_a_worker(app, task, 2 * JOBS)
+    check(step, many - few)
+
+
+async def instructions_of_a_worker(app: App, task: str, jobs: int) -> int:
+    real = app.store
+    store = Costless(real, [running_job(app, task, number) for number in range(jobs)])
+    app._store = store  # type: ignore[assignment]
+    try:
+        worker = app.make_worker()
+        with Instructions() as counted:
+            running = asyncio.create_task(worker.run())
+            async with asyncio.timeout(60):
+                await store.is_over.wait()
+        worker.stop()
+        await running
+    finally:
+        app._store = real
+    return counted.count
+
+
+def test_an_enqueued_job_stays_within_its_budget(app: App) -> None:
+    real = app.store
+    app._store = Costless(real)  # type: ignore[assignment]
+    returns = app.tasks["returns"]
+    try:
+        with Instructions() as counted:
+            ids = app.enqueue_many([returns.bind(number) for number in range(JOBS)])
+    finally:
+        app._store = real
+    assert len(set(ids)) == JOBS
+    check("enqueue", counted.count)
+
+
+def test_the_engine_in_a_file_stays_within_its_budget(app: App, tmp_path: Path) -> None:
+    stored = App(f"sqlite:///{tmp_path}/jobs.db")
+    worker = WorkerId("w")
+    stored.store.register(
+        worker, host="h", pid=1, queues=("default",), concurrency=1, version="1", lease=timedelta(hours=1)
+    ).wait()
+    bounds = [app.tasks["returns"].bind(number) for number in range(JOBS)]
+    new = stored.new_jobs(bounds)
+    stored.enqueue_many(bounds)
+    stored.close()
+    now = datetime.now(UTC)
+    moment = to_microseconds(now)
+    with Instructions() as counted:
+        rows = [from_new_job(job, moment) for job in new]
+    assert len(rows) == JOBS
+    check("SQLite: to rows", counted.count)
+    with_connection(connect(f"{tmp_path}/jobs.db"), app, worker, now, moment)
+
+
+def with_connection(connection: sqlite3.Connection, app: App, worker: WorkerId, now: datetime, moment: int) -> None:
+    commit.prepare(connection)
+    want = Want(queue="default", count=JOBS, retry_share=200_000)
+    connection.execute("BEGIN IMMEDIATE")
+    with Instructions() as counted:
+        jobs = fetch.fetch(connection, moment, worker, [want], JOBS).jobs
+    assert len(jobs) == JOBS
+    check("SQLite: fetch", counted.count)
+    random = app.surroundings.random
+    ended = [
+        Ended(
+            job_id=job.id,
+            attempt=job.attempt,
+            worker=worker,
+            task=job.task,
+            outcome=decide(job, Returned(), app.registry.policy(job), now, random),
+            started_at=now,
+            ended_at=now,
+        )
+        for job in jobs
+    ]
+    with Instructions() as counted:
+        answers = commit.commit(connection, moment, ended)
+    assert all(answers)
+    check("SQLite: commit", counted.count)
+    connection.execute("ROLLBACK")
+    connection.close()
+
+
+def running_job(app: App, task: str, number: int) -> Job:
+    now = datetime.now(UTC)
+    full_name = app.tasks[task].name
+    return msgspec.structs.replace(RUNNING, id=JobId(f"{number:036d}"), task=full_name, run_at=now, created_at=now)
+
+
+RUNNING = Job(
+    id=JobId(""),
+    task="",
+    queue="default",
+    state="running",
+    lane="fresh",
+    args=b'{"args":[1]}',
+    priority=0,
+    run_at=datetime(2030, 1, 1, tzinfo=UTC),
+    attempt=1,
+    failures=0,
+    recoveries=0,
+    delivery="at_least_once",
+    created_at=datetime(2030, 1, 1, tzinfo=UTC),
+    worker=WorkerId("w"),
+)
