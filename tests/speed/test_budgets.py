@@ -39,8 +39,8 @@ BUDGETS = {
     "succeed within a timeout": 925,
     "fail": 2189,
     "SQLite: to rows": 80,
-    "SQLite: fetch": 219,
-    "SQLite: commit": 96,
+    "SQLite: fetch": 222,
+    "SQLite: commit": 100,
 }
 
 
