@@ -1,9 +1,9 @@
 """Hints that something may be ready: at once after commits of this process, by watching the file for others'.
 
 Hints of this process are given by the thread that committed; those that come too close upon another are left to
-the watcher. The watcher is a thread that starts with the first subscriber: every few milliseconds it asks SQLite
-whether the file has changed, less often when nothing has happened lately, and if so whether there is anything to do.
-It stops with `close()`.
+the watcher. The watcher is a thread that starts with the first subscriber: when the operating system tells of a write
+to the log, and every few milliseconds in any case, it asks SQLite whether the file has changed, less often when nothing
+has happened lately, and if so whether there is anything to do. It stops with `close()`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect_reader
+from perdure.engines.sqlite.inotify import FileWatch
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import PerdureError
 
@@ -23,6 +24,9 @@ _BUSY_POLL = 0.005
 _IDLE_POLL = 0.025
 _ACTIVE_FOR = 40
 """After so many polls without a change the watcher slows down."""
+_SETTLED = 0.001
+_LOOKS = 8
+"""How often, and with which pauses, it looks whether a transaction that was seen to be written is complete."""
 
 Wake = Callable[[], None]
 
@@ -80,23 +84,58 @@ class SqliteWakeups:
                 continue
 
     def _watch(self, path: str) -> None:
-        connection: sqlite3.Connection | None = None
-        version, seen, quiet = -1, None, 0
-        while not self._is_closing.wait(_BUSY_POLL if quiet < _ACTIVE_FOR else _IDLE_POLL):
+        watch = FileWatch(f"{path}-wal")
+        look = _Look(path)
+        quiet = 0
+        while not self._is_closing.is_set():
+            was_written = watch.wait(_BUSY_POLL if quiet < _ACTIVE_FOR else _IDLE_POLL)
             quiet += 1
-            try:
-                if connection is None:
-                    connection = connect_reader(path)
-                (now_version,) = connection.execute("PRAGMA data_version").fetchone()
-                if now_version != version:
-                    version, quiet = now_version, 0
-                    found = connection.execute(statement("hints")).fetchone()
-                    self._is_owed = self._is_owed or bool(found[0]) or found != seen
-                    seen = found
-            except (sqlite3.Error, PerdureError):
-                # Polling is the safety net; the writer reports what is wrong with the file.
-                continue
+            # A transaction is complete only some time after it was written: a little patience saves a whole poll.
+            for _ in range(_LOOKS if was_written else 1):
+                if was_written:
+                    self._is_closing.wait(_SETTLED)
+                if look.has_changed():
+                    quiet = 0
+                    self._is_owed = self._is_owed or look.has_work()
+                    break
             if self._is_owed:
                 self._wake_all()
-        if connection is not None:
-            connection.close()
+        look.close()
+        watch.close()
+
+
+class _Look:
+    """What the watcher sees in the file; whatever keeps it from seeing, polling is the safety net."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._version = -1
+        self._seen: object = None
+
+    def has_changed(self) -> bool:
+        """Whether anybody has changed the file since the last look."""
+        try:
+            if self._connection is None:
+                self._connection = connect_reader(self._path)
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except (sqlite3.Error, PerdureError):
+            return False  # the writer reports what is wrong with the file
+        is_new = bool(version != self._version)
+        self._version = version
+        return is_new
+
+    def has_work(self) -> bool:
+        """Whether something is ready, or stands otherwise than at the last look."""
+        assert self._connection is not None, "it has just been looked at"
+        try:
+            found = self._connection.execute(statement("hints")).fetchone()
+        except sqlite3.Error:
+            self._version = -1  # look again
+            return False
+        before, self._seen = self._seen, found
+        return bool(found[0]) or found != before
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
