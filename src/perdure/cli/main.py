@@ -89,7 +89,7 @@ root = Root(
     name="perdure",
     lazy=COMMANDS,
     help="A durable job queue whose heart is what happens when work fails.\n\n"
-    "The store is --url, else PERDURE_URL, else sqlite:///perdure.db.",
+    "The store is --url, else PERDURE_URL, else url of perdure.toml, else sqlite:///perdure.db.",
     epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 engine unreachable, 130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[
