@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -119,6 +120,7 @@ def describe() -> list[tuple[str, str, object]]:
     return [(name, hint.__metadata__[0], getattr(defaults, name)) for name, hint in hints.items()]
 
 
+@functools.cache
 def setting_kinds() -> dict[str, object]:
     """The type of every setting."""
     return typing.get_type_hints(Settings)

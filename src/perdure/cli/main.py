@@ -35,6 +35,7 @@ COMMANDS = {
     "top": ("perdure.cli.top:top", "Watch queues and workers live."),
     "health": ("perdure.cli.health:health", "Say whether all is well, by thresholds and an exit code."),
     "metrics": ("perdure.cli.metrics:metrics", "Metrics: their names, alert rules, a dashboard."),
+    "bench": ("perdure.cli.bench:bench", "Measure your engine with jobs that do nothing, and see what limits it."),
     "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
     "db": ("perdure.cli.db:db", "The store's schema: status, migration and statements."),
 }
