@@ -140,14 +140,22 @@ def _in(app: App, queue: str, *, is_among_others: bool = False) -> Iterator[Plac
         yield place
     finally:
         try:
-            place.clear(past)
-        except EngineUnreachable as error:
-            raise EngineUnreachable(
-                f"{error.message} Jobs of the bench may be left in the queue {queue}, which nobody serves.", error.hint
-            ) from None
-        finally:
+            # First, so that nothing which is still on its way arrives after the tidying.
             app.close()
-            past.close()
+        finally:
+            _tidy(place, past)
+
+
+def _tidy(place: Place, past: Store) -> None:
+    try:
+        place.clear(past)
+    except EngineUnreachable as error:
+        raise EngineUnreachable(
+            f"{error.message} Jobs of the bench may be left in the queue {place.queue}, which nobody serves.",
+            error.hint,
+        ) from None
+    finally:
+        past.close()
 
 
 def _refuse_other_clock(past: Store) -> None:

@@ -61,14 +61,16 @@ def _server(found: Figures) -> Iterator[str]:
         )
     else:
         knobs = {
-            "postgres": "a faster disk for its write-ahead log, or synchronous_commit if you can lose the last moments",
-            "redis": "a faster disk for its append-only file, or appendfsync everysec if you can lose a second",
+            "postgres": "A faster disk for its write-ahead log helps then, or synchronous_commit if the last moments "
+            "may be lost.",
+            "redis": "A faster disk for its append-only file helps then, or appendfsync everysec if a second may be "
+            "lost.",
         }
         yield (
             f"Making one job durable takes {shown_time(found.commit)}, of which the round trip is only "
-            f"{shown_time(found.round_trip)}: the server's own work, as a rule its flush to disk, takes the other "
-            f"{shown_time(flush)} and limits jobs that are enqueued one by one. What helps is "
-            f"{knobs.get(found.engine, 'a faster disk')}."
+            f"{shown_time(found.round_trip)}: the server's own work takes the other {shown_time(flush)} and limits "
+            "jobs that are enqueued one by one. With it goes a flush to disk, if its durability asks for one. "
+            f"{knobs.get(found.engine, '')}".strip()
         )
 
 
