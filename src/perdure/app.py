@@ -6,11 +6,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from perdure.assembly import Surroundings, make_scheduler, make_worker
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
+from perdure.configuration import Configuration
 from perdure.dead_letter import DeadLetter, DeadLetterLike
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
@@ -23,7 +25,6 @@ from perdure.model.job import Job, JobId, NewJob
 from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_timeout
 from perdure.model.queue_settings import Cap, QueueSettings
-from perdure.model.queue_text import read_queue_settings
 from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.schedule import Missed, Overlap
@@ -61,14 +62,15 @@ class App:
         dead_letter: DeadLetterLike | None = None,
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
-        settings = Settings.from_environment(os.environ, **given) if settings is None else settings.with_given(**given)
-        self.settings = settings
+        self.configuration = configuration = Configuration.read(os.environ, settings, **given)
+        self.settings = settings = configuration.settings
         self._observing = Observing(
             settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
         )
         self.observer: Observer = self._observing.observer
         said = settings.dead_letter if dead_letter is None else dead_letter
-        letter = None if said is None else DeadLetter.coerce(said)
+        with configuration.naming(*(["dead_letter"] if dead_letter is None else [])):
+            letter = None if said is None else DeadLetter.coerce(said)
         policy = AppPolicy(
             sink=None if letter is None else letter.sink,
             retry=Retry.coerce(retry),
@@ -77,19 +79,17 @@ class App:
             unknown_task_ttl=settings.unknown_task_ttl,
         )
         self.registry = Registry(
-            policy,
-            max_payload=settings.max_payload,
-            max_result=settings.max_result,
-            configured=read_queue_settings(settings.queue_settings or ""),
+            policy, max_payload=settings.max_payload, max_result=settings.max_result, configured=configuration.queues
         )
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self.surroundings = Surroundings.real(
-            lambda clock: open_store(settings.url, clock=clock, auto_migrate=settings.auto_migrate)
-        )
-        self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
+        opened = partial(configuration.naming("url")(open_store), settings.url, auto_migrate=settings.auto_migrate)
+        self.surroundings = Surroundings.real(lambda clock: opened(clock=clock))
+        with configuration.naming("http_allow", "http_signing_secrets"):
+            self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
-        self.sinks = Sinks(letter, settings=settings, http=self.http, store=lambda: self.store, registry=self.registry)
+        making = configuration.naming("dead_letter_retry")(Sinks)
+        self.sinks = making(letter, settings=settings, http=self.http, store=lambda: self.store, registry=self.registry)
 
     def __repr__(self) -> str:
         return f"<App with {len(self.tasks)} tasks>"

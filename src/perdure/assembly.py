@@ -27,12 +27,20 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     random: Random
     ids: Ids
     open_store: Callable[[], Store]
+    open_store_by: Callable[[Clock], Store] | None = None
+    """Opens the same store once more, by another clock than its own; None where only one may be open."""
 
     @classmethod
     def real(cls, open_store: Callable[[Clock], Store]) -> Surroundings:
         """Real time, and ids that nobody can guess."""
         clock = SystemClock()
-        return cls(clock=clock, random=Random(), ids=Ids(clock, SystemRandom()), open_store=lambda: open_store(clock))
+        return cls(
+            clock=clock,
+            random=Random(),
+            ids=Ids(clock, SystemRandom()),
+            open_store=lambda: open_store(clock),
+            open_store_by=open_store,
+        )
 
 
 def make_worker(

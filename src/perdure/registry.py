@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,7 @@ class Registry:
         *,
         max_payload: int,
         max_result: int,
-        configured: Mapping[str, QueueSettings] = MappingProxyType({}),
+        configured: Sequence[tuple[QueueOrigin, Mapping[str, QueueSettings]]] = (),
     ) -> None:
         self._policy = policy
         self._max_payload = max_payload
@@ -147,12 +147,11 @@ class Registry:
     def effective_queue(self, queue: str, operator: QueueSettings = NOTHING_SAID) -> EffectiveQueue:
         """What holds for a queue, each value with its origin: the operator over configuration over code."""
         policy = self._queues.get(queue, self._plain_queue)
-        configured = self._configured.get(queue, NOTHING_SAID)
-        said: tuple[tuple[QueueOrigin, QueueSettings], ...] = (
+        said: list[tuple[QueueOrigin, QueueSettings]] = [
             ("operator", operator),
-            ("configuration", configured),
+            *((origin, queues.get(queue, NOTHING_SAID)) for origin, queues in self._configured),
             ("code", policy.settings),
-        )
+        ]
         return effective(said, policy.retry_queue)
 
     def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:

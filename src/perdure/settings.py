@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -93,15 +94,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **{name: value for name, value in given.items() if value is not None})
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str], **given: Any) -> Settings:
-        """The settings from PERDURE_… variables; `given` ones (not None) win over them."""
-        values: dict[str, Any] = {}
-        for name, kind in typing.get_type_hints(cls).items():
-            text = environment.get(variable_of(name))
+    def from_environment(
+        cls, environment: Mapping[str, str], *, beneath: Mapping[str, Any] = types.MappingProxyType({}), **given: Any
+    ) -> Settings:
+        """The settings from PERDURE_… variables; `given` ones (not None) win over them, they over those `beneath`."""
+        values: dict[str, Any] = dict(beneath)
+        for name, kind in setting_kinds().items():
+            text = environment.get(variable_of(name), "").strip()
             if given.get(name) is not None:
                 values[name] = given[name]
-            elif text is not None and text.strip():
-                values[name] = _read(name, kind, text.strip())
+            elif text:
+                values[name] = _read_variable(name, kind, text)
         return cls(**values)
 
 
@@ -117,21 +120,54 @@ def describe() -> list[tuple[str, str, object]]:
     return [(name, hint.__metadata__[0], getattr(defaults, name)) for name, hint in hints.items()]
 
 
-def _read(name: str, kind: object, text: str) -> object:
-    optional = isinstance(kind, types.UnionType)
-    if optional and text.lower() in ("none", "unset"):
-        return None
-    wanted = next(part for part in typing.get_args(kind) if part is not type(None)) if optional else kind
+@functools.cache
+def setting_kinds() -> dict[str, object]:
+    """The type of every setting."""
+    return typing.get_type_hints(Settings)
+
+
+def read_value(kind: object, value: object, *, what: str) -> object:
+    """A setting's value from a text, or from a number, truth or list of texts; raises BadDuration or ValueError."""
+    wanted = inner_kind(kind)
+    if isinstance(value, str):
+        return None if wanted is not kind and value.lower() in ("none", "unset") else _read_text(wanted, value, what)
+    if wanted is timedelta and isinstance(value, int | float):
+        return parse_duration(value, what=what)
+    if typing.get_origin(wanted) is tuple and isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return tuple(part.strip() for part in value if part.strip())
+    if wanted is float and type(value) is int:
+        return float(value)
+    # Compared by its very type, as True is an int to Python, and to nobody else.
+    if wanted in (bool, int, float) and type(value) is wanted:
+        return value
+    raise ValueError(value)
+
+
+def inner_kind(kind: object) -> object:
+    """The type of a setting's value where it has one: `int` for `int | None`."""
+    if not isinstance(kind, types.UnionType):
+        return kind
+    return next(part for part in typing.get_args(kind) if part is not type(None))
+
+
+def _read_text(wanted: object, text: str, what: str) -> object:
+    if wanted is timedelta:
+        return parse_duration(text, what=what)
+    if wanted is int or wanted is float:
+        return wanted(text)
+    if wanted is bool:
+        truths = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+        if text.lower() not in truths:
+            raise ValueError(text)
+        return truths[text.lower()]
+    if wanted is str:
+        return text
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _read_variable(name: str, kind: object, text: str) -> object:
     try:
-        if wanted is timedelta:
-            return parse_duration(text, what=name)
-        if wanted is int or wanted is float:
-            return wanted(text)
-        if wanted is bool:
-            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        if wanted is str:
-            return text
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    except (ValueError, KeyError, BadDuration) as error:
+        return read_value(kind, text, what=name)
+    except (ValueError, BadDuration) as error:
         what = str(error) if isinstance(error, BadDuration) else f"{text!r} cannot be read."
         raise BadSetting(f"The environment variable {variable_of(name)} is wrong: {what}") from None

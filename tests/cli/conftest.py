@@ -18,12 +18,14 @@ from tests.admin.scene import Scene
 
 from perdure.cli.main import root
 from perdure.clock import SystemClock, VirtualClock
+from perdure.configuration_file import CONFIG_VARIABLE
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PERDURE_") or name == "NO_COLOR"]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv(CONFIG_VARIABLE, "none")
 
 
 @pytest.fixture

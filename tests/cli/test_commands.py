@@ -94,7 +94,7 @@ def test_a_queue_is_shown_with_the_place_that_each_value_comes_from(
     wanted = {
         "retry_share": ("0.3", "code"),
         "strict": ("no", "default"),
-        "max_retries_running": ("2", "configuration"),
+        "max_retries_running": ("2", "environment"),
         "concurrency": ("5", "operator"),
     }
     assert origins(perdure.json("queues", "show", "mail", "--app", "limited:app")) == wanted

@@ -14,9 +14,11 @@ from tests.docs.pages import PAGES, page, prose, section, table_names
 import perdure
 from perdure import App, AsyncClient, Client, CurrentJob, Retry, Task, errors
 from perdure.cli.main import root
+from perdure.configuration_file import read_content
 from perdure.duration import format_duration
 from perdure.model.outcome import Reason
 from perdure.model.presets import PRESETS
+from perdure.model.queue_settings import FIELDS
 from perdure.settings import describe, variable_of
 from perdure.testing import Harness
 
@@ -51,7 +53,7 @@ def test_every_setting_is_documented_with_variable_default_and_meaning(name: str
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     text = page("settings.md")
     assert table_names(text) == [name for name, _, _ in SETTINGS]
-    known = {variable_of(name) for name, _, _ in SETTINGS} | {"PERDURE_APP", "PERDURE_DEBUG"}
+    known = {variable_of(name) for name, _, _ in SETTINGS} | {"PERDURE_APP", "PERDURE_CONFIG", "PERDURE_DEBUG"}
     everywhere = "".join(path.read_text(encoding="utf-8") for path in PAGES)
     assert set(re.findall(r"PERDURE_[A-Z_]+", everywhere)) <= known
 
@@ -158,3 +160,12 @@ def test_every_command_that_the_docs_call_exists() -> None:
             assert is_known, f"{path.name}: perdure {first} {second}"
             if ("perdure", first) not in known and second:
                 assert ("perdure", first, second) in known, f"{path.name}: perdure {first} {second}"
+
+
+def test_the_configuration_file_of_the_docs_can_be_read_and_says_all_about_queues() -> None:
+    [block] = re.findall(r"^```toml\n(.*?)^```$", page("settings.md"), re.DOTALL | re.MULTILINE)
+    found = read_content("perdure.toml", block.encode())
+    assert set(found.settings) == {"url", "concurrency", "lease", "hosts", "log"}
+    assert found.app == "shop.jobs:app"
+    said = {name for queue in found.queues.values() for name in FIELDS if getattr(queue, name) is not None}
+    assert said == set(FIELDS)

@@ -18,12 +18,15 @@ from tests.web.reach import Reach
 
 from perdure import App
 from perdure.clock import SystemClock
+from perdure.configuration_file import CONFIG_VARIABLE
 from perdure.web.app import Api, create_app
+
+_KEPT = ("PERDURE_CHAOS", CONFIG_VARIABLE)
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("PERDURE_") and name != "PERDURE_CHAOS"]:
+    for name in [name for name in os.environ if name.startswith("PERDURE_") and name not in _KEPT]:
         monkeypatch.delenv(name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import click
@@ -16,6 +17,7 @@ from perdure.cli.options import store_options
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.session import Session, sqlite_path
 from perdure.clock import SystemClock
+from perdure.configuration import Configuration
 from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store import Store
 from perdure.store.workers import WorkerInfo
@@ -44,7 +46,12 @@ def doctor(session: Session) -> int:
     """
     try:
         with session.app(auto_migrate=False) as app:
-            findings = [*_engine(app.store), *_file(app.settings.url), *_jobs(app.store)]
+            findings = [
+                *_engine(app.store),
+                *_file(app.settings.url),
+                _settings(app.configuration),
+                *_jobs(app.store),
+            ]
     except (SchemaTooOld, SchemaTooNew) as error:
         findings = [Finding("schema", "problem", str(error))]
     has_problem = any(finding.level == "problem" for finding in findings)
@@ -93,6 +100,20 @@ def _file(url: str) -> Iterator[Finding]:
         yield Finding("file", "note", f"everybody may read {path}, the jobs' arguments included")
     else:
         yield Finding("file", "ok", f"{path} has mode {stat.S_IMODE(mode):o}")
+
+
+def _settings(configuration: Configuration) -> Finding:
+    """Which settings are not at their defaults, and who says so; never their values, which may be secrets."""
+    queues = {origin: [f"queue {name}" for name in said] for origin, said in configuration.queues}
+    said = []
+    for origin in ("environment", "file"):
+        names = [name for name, place in configuration.origins.items() if place == origin]
+        if names or queues.get(origin):
+            place = (
+                origin if origin == "environment" or configuration.file is None else Path(configuration.file).absolute()
+            )
+            said.append(f"from {place}: {', '.join([*names, *queues.get(origin, [])])}")
+    return Finding("settings", "ok", "; ".join(said) or "all have their defaults, or come from the command line")
 
 
 def _jobs(store: Store) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ def explain(session: Session, name: str) -> None:
     """Say which limit and delays hold for a task or a job, with the origin of each value.
 
     The nearest one wins: job, task, queue, app default; no limit is above the operator's cap. How the queue is treated
-    is said by the operator (queues set), else by configuration, else by the code.
+    is said by the operator (queues set), else by the environment, else by perdure.toml, else by the code.
     """
     is_job = _ID.fullmatch(name.strip()) is not None
     if not is_job and not session.has_app:

@@ -65,7 +65,7 @@ def _read_header(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 @click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="-100 to 100, higher first.")
 @click.option("--unique", metavar="KEY", help="No second live HTTP job with the same key.")
 @click.option("--delivery", type=click.Choice(["at_least_once", "at_most_once"]), help="May it be sent twice?")
-@click.option("--url", "store_url", metavar="URL", help="The store; else PERDURE_URL, else sqlite:///perdure.db.")
+@click.option("--url", "store_url", metavar="URL", help="The store; else PERDURE_URL, else perdure.toml.")
 def http(
     method: str,
     target: str,

@@ -10,7 +10,8 @@ from types import ModuleType
 
 from perdure.app import App
 from perdure.cli.session import URL_VARIABLE
-from perdure.errors import BadOption
+from perdure.configuration import Configuration
+from perdure.errors import BadOption, BadSetting
 
 _FORM = "Name it as module:attribute, for example: myapp.jobs:app"
 
@@ -61,6 +62,9 @@ def _import(name: str) -> ModuleType:
             raise _missing(error.name) from None
         raise _broken(name, error) from None
     except (Exception, SystemExit) as error:
+        if isinstance(error, BadSetting):
+            # Raises by itself where environment or file are wrong: that is no fault of the module.
+            Configuration.read(os.environ)
         raise _broken(name, error) from None
 
 

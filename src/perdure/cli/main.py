@@ -35,6 +35,7 @@ COMMANDS = {
     "top": ("perdure.cli.top:top", "Watch queues and workers live."),
     "health": ("perdure.cli.health:health", "Say whether all is well, by thresholds and an exit code."),
     "metrics": ("perdure.cli.metrics:metrics", "Metrics: their names, alert rules, a dashboard."),
+    "bench": ("perdure.cli.bench:bench", "Measure your engine with jobs that do nothing, and see what limits it."),
     "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
     "db": ("perdure.cli.db:db", "The store's schema: status, migration and statements."),
 }
@@ -89,7 +90,7 @@ root = Root(
     name="perdure",
     lazy=COMMANDS,
     help="A durable job queue whose heart is what happens when work fails.\n\n"
-    "The store is --url, else PERDURE_URL, else sqlite:///perdure.db.",
+    "The store is --url, else PERDURE_URL, else url of perdure.toml, else sqlite:///perdure.db.",
     epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 engine unreachable, 130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[

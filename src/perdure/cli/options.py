@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from perdure.cli.configured import configured_app
 from perdure.cli.session import APP_VARIABLE, Session
 from perdure.duration import parse_duration
 from perdure.errors import Refused
@@ -90,14 +91,13 @@ def _with_session(command: Command, *, has_app: bool) -> Command:
         return command(session=Session(url=url, is_json=is_json, app=app), **values)
 
     decorated: Command = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")(run)
-    decorated = click.option("--url", metavar="URL", help="The store; else PERDURE_URL, else sqlite:///perdure.db.")(
-        decorated
-    )
+    decorated = click.option("--url", metavar="URL", help="The store; else PERDURE_URL, else perdure.toml.")(decorated)
     if has_app:
         decorated = click.option(
             "--app",
             metavar="MODULE:APP",
             envvar=APP_VARIABLE,
-            help=f"The app with its tasks; else {APP_VARIABLE}.",
+            default=configured_app,
+            help=f"The app with its tasks; else {APP_VARIABLE}, else app of perdure.toml.",
         )(decorated)
     return decorated

@@ -60,7 +60,7 @@ def ls(session: Session) -> None:
 @click.argument("queue")
 @app_options
 def show(session: Session, queue: str) -> None:
-    """Show how a queue is treated now, and which place says so: operator, configuration, code or default."""
+    """Show how a queue is treated now, and which place says so: operator, environment, file, code or default."""
     operate.check_queue(queue)
     with session.app() as app:
         found = inspect.queue(app.store, queue).wait()

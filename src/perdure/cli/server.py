@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure.cli import faults, output
+from perdure.cli.configured import configured_app
 from perdure.cli.log import show_log
 from perdure.cli.options import Command, store_options
 from perdure.cli.session import APP_VARIABLE, Session
@@ -43,7 +44,7 @@ def server_options(command: Command) -> Command:
 
 
 @click.command()
-@click.argument("app_name", metavar="[MODULE:APP]", envvar=APP_VARIABLE, required=False)
+@click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE, default=configured_app)
 @click.option("--scheduler", "has_scheduler", is_flag=True, help="Fire schedules, too; workers do so by themselves.")
 @server_options
 @store_options

@@ -27,6 +27,11 @@ class Session:
         self.is_json = is_json
 
     @property
+    def url(self) -> str | None:
+        """The store that --url names."""
+        return self._url
+
+    @property
     def has_app(self) -> bool:
         """Whether the user named an app, so that its tasks are known."""
         return self._app is not None

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from perdure.cli import faults, output
+from perdure.cli.configured import configured_app
 from perdure.cli.log import show_log
 from perdure.cli.options import read_duration, store_options
 from perdure.cli.server import announce, server_options
@@ -16,7 +17,7 @@ from perdure.cli.worker import read_queues
 
 
 @click.command()
-@click.argument("app_name", metavar="[MODULE:APP]", envvar=APP_VARIABLE, required=False)
+@click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE, default=configured_app)
 @click.option("--queues", "-q", metavar="A,B", help="The queues to serve; all that the app names if not given.")
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once.")
 @click.option("--grace", callback=read_duration, metavar="DURATION", help="How long attempts may finish on a stop.")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from perdure.cli import faults, output
+from perdure.cli.configured import configured_app, configured_metrics_port
 from perdure.cli.log import show_log
 from perdure.cli.options import read_duration, store_options
 from perdure.cli.session import APP_VARIABLE, Session
@@ -21,7 +22,7 @@ _HIGHEST_PORT = 65535
 
 
 @click.command()
-@click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE)
+@click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE, default=configured_app)
 @click.option("--queues", "-q", metavar="A:3,B", help="The queues to serve, with weights; else all that the app names.")
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once per process.")
 @click.option(
@@ -60,7 +61,8 @@ def worker(
     }
     given = {name: value for name, value in given.items() if value is not None}
     if processes > 1:
-        return _supervise(session, app_name, processes, given, _ports(metrics_port, processes))
+        first = configured_metrics_port() if metrics_port is None else metrics_port
+        return _supervise(session, app_name, processes, given, _ports(first, processes))
     named = session if app_name is None else session.named(app_name)
     with named.app(may_create=True) as loaded:
         show_log(loaded.settings.log)

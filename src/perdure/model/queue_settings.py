@@ -1,4 +1,4 @@
-"""What may be said about a queue at several places, and which of them holds: operator, configuration, code, default."""
+"""What may be said about a queue at several places, and which holds: operator, environment, file, code, default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from perdure.model.shown import shown
 Cap = int | Literal["none"]
 """A limit on running jobs: a number, or `"none"` for explicitly no limit."""
 
-QueueOrigin = Literal["operator", "configuration", "code", "default"]
+QueueOrigin = Literal["operator", "environment", "file", "configuration", "code", "default"]
+"""`environment` and `file` where the app reads them; `configuration` where it was given its settings as a value."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
