@@ -15,6 +15,7 @@ from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
+from perdure.model.event import Observer
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import Cap, QueueSettings
@@ -32,8 +33,9 @@ class AsyncClient:
     long ago: `"1h"`).
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, observer: Observer | None = None) -> None:
         self._store = store
+        self._observer = observer
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -200,7 +202,7 @@ class AsyncClient:
 
     async def run_schedule_now(self, name: str) -> JobId:
         """Make a job of a schedule at once; raises Refused while one is unfinished, unless they may overlap."""
-        return await schedules.run_schedule_now(self._store, name)
+        return await schedules.run_schedule_now(self._store, name, self._observer)
 
     async def next_ticks(self, name: str, n: int = 5) -> builtins.list[datetime]:
         """The next ticks of a schedule, whether it is paused or not."""

@@ -15,6 +15,7 @@ from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
+from perdure.model.event import Observer
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import Cap, QueueSettings
@@ -32,8 +33,9 @@ class Client:
     long ago: `"1h"`).
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, observer: Observer | None = None) -> None:
         self._store = store
+        self._observer = observer
 
     def __enter__(self) -> Client:
         return self
@@ -198,7 +200,7 @@ class Client:
 
     def run_schedule_now(self, name: str) -> JobId:
         """Make a job of a schedule at once; raises Refused while one is unfinished, unless they may overlap."""
-        return schedules.run_schedule_now(self._store, name).wait()
+        return schedules.run_schedule_now(self._store, name, self._observer).wait()
 
     def next_ticks(self, name: str, n: int = 5) -> builtins.list[datetime]:
         """The next ticks of a schedule, whether it is paused or not."""

@@ -9,6 +9,7 @@ from perdure.admin import inspect, operate
 from perdure.admin.document import attempt_document, job_document
 from perdure.admin.once import EnqueuedOnce, enqueue_once
 from perdure.errors import JobNotFound
+from perdure.model.event import JobsEnqueued
 from perdure.model.job import NewJob
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
@@ -122,9 +123,16 @@ async def retry_job(call: Call) -> Answer:
 async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
     key = read_key(call.request, call.body)
     store = await call.desk.store()
+    app = call.desk.app
+    began = app.surroundings.clock.now()
     if key is not None:
-        return await enqueue_once(store, new, key, retention=call.desk.app.settings.retention)
-    return EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
+        done = await enqueue_once(store, new, key, retention=app.settings.retention)
+    else:
+        done = EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
+    if not done.is_repeated:
+        ended_at = app.surroundings.clock.now()
+        app.observer.tell(JobsEnqueued(jobs=new, ids=done.ids, started_at=began, ended_at=ended_at))
+    return done
 
 
 def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:
