@@ -15,6 +15,7 @@ from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
+from perdure.model.change import Changes, make_change
 from perdure.model.event import Observer
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
@@ -67,6 +68,14 @@ class AsyncClient:
         Raises JobNotFound, and WrongState when the job has ended otherwise.
         """
         return await operate.cancel(self._store, job_id)
+
+    async def change(self, job_id: str, **changes: Unpack[Changes]) -> Job:
+        """Change a waiting or ready job, and give it as it then is; what is not named stays.
+
+        `delay` or `run_at`, `priority`, `queue`, `max_attempts` or `max_retries`; `unset=["max_attempts"]` takes the
+        job's own limit back. Raises JobNotFound, and WrongState when the job runs or has ended.
+        """
+        return await operate.change(self._store, job_id, make_change(**changes))
 
     async def retry(self, job_id: str) -> None:
         """Make a waiting, dead or cancelled job ready now; for the latter two failures start again at 0.

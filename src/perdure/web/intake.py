@@ -74,7 +74,7 @@ def read_query(request: Request, kind: type[T]) -> T:
         )
     except (UnicodeDecodeError, ValueError):
         raise Failed("malformed", "The parameters of the address are not UTF-8, or too many.") from None
-    names = {_camel(field.name): field.name for field in msgspec.structs.fields(kind)}
+    names = {camel(field.name): field.name for field in msgspec.structs.fields(kind)}
     found: dict[str, str] = {}
     for given, text in pairs:
         name = names.get(given, given)
@@ -118,7 +118,7 @@ async def _read_bytes(request: Request, limit: int) -> bytes:
 def _shaped(value: Mapping[str, Any], kind: type, pointer: str) -> dict[str, Any]:
     """The object with names as the struct has them, and whole numbers written as 3.0 as whole numbers."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    names = {_camel(name): name for name in fields}
+    names = {camel(name): name for name in fields}
     shaped: dict[str, Any] = {}
     for given, item in value.items():
         name = names.get(given, given)
@@ -151,7 +151,8 @@ def _struct_inside(kind: Any) -> type | None:
     return next((found for part in getattr(kind, "__args__", ()) if (found := _struct_inside(part))), None)
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A name of ours as others spell it."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
