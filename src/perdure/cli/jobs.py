@@ -113,9 +113,7 @@ def retry(session: Session, job_ids: tuple[str, ...]) -> int:
 @click.option("--queue", metavar="NAME", help="The queue that it is to stand in.")
 @click.option("--max-attempts", callback=read_limit, metavar="N", help="The most failures it may have, or unlimited.")
 @click.option("--max-retries", callback=read_limit, metavar="N", help="The same limit, counted as retries.")
-@click.option(
-    "--unset", multiple=True, metavar="NAME", help="Take max-attempts back: the policy's limit holds."
-)
+@click.option("--unset", multiple=True, metavar="NAME", help="Take max-attempts back: the policy's limit holds.")
 @store_options
 def set_(session: Session, job_ids: tuple[str, ...], unset: tuple[str, ...], **options: Any) -> int:
     """Change jobs that have not started; what is not named stays."""
