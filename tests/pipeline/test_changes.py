@@ -69,7 +69,8 @@ def test_a_limit_that_is_used_up_already_ends_the_job_without_another_run(app: A
     assert len(runs) == 4
 
 
-def test_a_worker_that_is_idle_takes_a_job_that_became_due_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", ["0s", "200ms"])
+def test_an_idle_worker_takes_a_job_when_it_is_due_after_the_change(tmp_path: Path, delay: str) -> None:
     """The worker would look for itself after ten minutes only."""
     app = App(f"sqlite:///{tmp_path}/jobs.db", settings=Settings(poll=10 * MINUTE, concurrency=1))
     ran = asyncio.Event()
@@ -88,7 +89,7 @@ def test_a_worker_that_is_idle_takes_a_job_that_became_due_at_once(tmp_path: Pat
             job_id = await work.options(delay="1h").enqueue_async()
             await client.change(job_id, delay="1m")
             assert not ran.is_set()
-            await client.change(job_id, delay=0)
+            await client.change(job_id, delay=delay)
             await ran.wait()
         worker.stop()
         await working
