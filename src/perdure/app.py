@@ -88,8 +88,10 @@ class App:
         with configuration.naming("http_allow", "http_signing_secrets"):
             self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
-        making = configuration.naming("dead_letter_retry")(Sinks)
-        self.sinks = making(letter, settings=settings, http=self.http, store=lambda: self.store, registry=self.registry)
+        with configuration.naming("dead_letter_retry"):
+            self.sinks = Sinks(
+                letter, self.registry, self.http, settings=settings, store=lambda: self.store, observing=self._observing
+            )
 
     def __repr__(self) -> str:
         return f"<App with {len(self.tasks)} tasks>"
@@ -168,9 +170,8 @@ class App:
         own = None if retry is None else Retry.coerce(retry)
         letter = None if dead_letter is None else DeadLetter.coerce(dead_letter)
         sink = None if letter is None else letter.sink
-        self.registry.describe_queue(
-            name, QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings, sink=sink)
-        )
+        policy = QueuePolicy(retry=own, retry_queue=retry_queue, settings=settings, sink=sink)
+        self.registry.describe_queue(name, policy)
         self.sinks.describe(name, letter)
 
     def schedule(
@@ -223,11 +224,11 @@ class App:
 
     def client(self) -> Client:
         """The verbs for looking at jobs and acting on them, blocking."""
-        return Client(self.store)
+        return Client(self.store, self.observer)
 
     def client_async(self) -> AsyncClient:
         """The same verbs, awaited."""
-        return AsyncClient(self.store)
+        return AsyncClient(self.store, self.observer)
 
     def enqueue_many(self, jobs: Sequence[Bound]) -> list[JobId]:
         """Make many jobs durable in one batch, all or none; gives their ids in order."""

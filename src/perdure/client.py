@@ -15,6 +15,8 @@ from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
 from perdure.duration import Duration
+from perdure.model.change import Changes, make_change
+from perdure.model.event import Observer
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue_settings import Cap, QueueSettings
@@ -32,8 +34,9 @@ class AsyncClient:
     long ago: `"1h"`).
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, observer: Observer | None = None) -> None:
         self._store = store
+        self._observer = observer
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -65,6 +68,14 @@ class AsyncClient:
         Raises JobNotFound, and WrongState when the job has ended otherwise.
         """
         return await operate.cancel(self._store, job_id)
+
+    async def change(self, job_id: str, **changes: Unpack[Changes]) -> Job:
+        """Change a waiting or ready job, and give it as it then is; what is not named stays.
+
+        `delay` or `run_at`, `priority`, `queue`, `max_attempts` or `max_retries`; `unset=["max_attempts"]` takes the
+        job's own limit back. Raises JobNotFound, and WrongState when the job runs or has ended.
+        """
+        return await operate.change(self._store, job_id, make_change(**changes))
 
     async def retry(self, job_id: str) -> None:
         """Make a waiting, dead or cancelled job ready now; for the latter two failures start again at 0.
@@ -200,7 +211,7 @@ class AsyncClient:
 
     async def run_schedule_now(self, name: str) -> JobId:
         """Make a job of a schedule at once; raises Refused while one is unfinished, unless they may overlap."""
-        return await schedules.run_schedule_now(self._store, name)
+        return await schedules.run_schedule_now(self._store, name, self._observer)
 
     async def next_ticks(self, name: str, n: int = 5) -> builtins.list[datetime]:
         """The next ticks of a schedule, whether it is paused or not."""

@@ -17,6 +17,7 @@ from perdure.http_task import HttpJobs
 from perdure.model.codec import encode_args
 from perdure.model.job import Attempt, Job, NewJob, derive_id
 from perdure.model.retry import Retry
+from perdure.observe.observing import Observing
 from perdure.registry import Registry
 from perdure.runtime.forwarder import Destination
 from perdure.runtime.threads import Threads
@@ -33,17 +34,19 @@ class Sinks:
     def __init__(
         self,
         default: DeadLetter | None,
+        registry: Registry,
+        http: HttpJobs,
         *,
         settings: Settings,
-        http: HttpJobs,
         store: Callable[[], Store],
-        registry: Registry,
+        observing: Observing,
     ) -> None:
         self._default = default
         self._settings = settings
         self._http = http
         self._store = store
         self._registry = registry
+        self._observing = observing
         registry.add_release(self._release)
         self._by_queue: dict[str, DeadLetter] = {}
         self._threads = Threads()
@@ -127,7 +130,12 @@ class _Queue(_Sink):
 
     async def accept(self, job: Job, history: Sequence[Attempt], number: int) -> None:
         copy = self._copy(job) if self._target.task is None else self._letter(self._target.task, job, history)
-        await self._sinks._store().enqueue([copy])
+        store = self._sinks._store()
+        # A try before this one may have made the copy without knowing it, or a person asks for it again.
+        is_made = number > 1 and (await store.get([copy.id]))[0] is not None
+        ids = await store.enqueue([copy])
+        if not is_made:
+            self._sinks._observing.enqueued([copy], ids)
 
     def _copy(self, job: Job) -> NewJob:
         return NewJob(

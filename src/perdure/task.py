@@ -15,7 +15,14 @@ from perdure.errors import BadArguments, BadOption
 from perdure.model.codec import encode_args
 from perdure.model.job import JobId, NewJob
 from perdure.model.limit import Limit, read_limit
-from perdure.model.option import checked_delivery, checked_name, checked_priority, checked_queue, checked_timeout
+from perdure.model.option import (
+    checked_delivery,
+    checked_moment,
+    checked_name,
+    checked_priority,
+    checked_queue,
+    checked_timeout,
+)
 from perdure.model.resolve import TaskPolicy
 from perdure.model.retry import Retry
 from perdure.model.schedule import Definition, Missed, Overlap
@@ -28,8 +35,6 @@ R_co = TypeVar("R_co", covariant=True)
 RetryLike = Retry | str
 
 _LONGEST_KEY = 200
-_EARLIEST, _LATEST = 1971, 9998
-"""Years that every engine keeps, whatever the offset."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,7 +301,7 @@ def make_options(
     return Options(
         queue=None if queue is None else checked_queue(queue),
         delay=None if delay is None else parse_duration(delay, what="delay"),
-        run_at=None if run_at is None else _checked_moment(run_at),
+        run_at=None if run_at is None else checked_moment(run_at),
         priority=None if priority is None else checked_priority(priority),
         unique=None if unique is None else _checked_key(unique),
         max_attempts=read_limit(max_attempts, max_retries),
@@ -305,19 +310,6 @@ def make_options(
         timeout=checked_timeout(timeout),
         connection=connection,
     )
-
-
-def _checked_moment(moment: object) -> datetime:
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise BadOption(
-            f"run_at is {str(moment)[:50]!r}; it must be a datetime with a time zone.",
-            "For example datetime.now(UTC) + timedelta(hours=1).",
-        )
-    if not _EARLIEST <= moment.year <= _LATEST:
-        raise BadOption(
-            f"run_at is {moment}, a moment that cannot be kept.", f"Years go from {_EARLIEST} to {_LATEST}."
-        )
-    return moment
 
 
 def _checked_key(key: object) -> str:

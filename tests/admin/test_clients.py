@@ -30,7 +30,7 @@ def client(scene: Scene) -> Client:
 
 def test_both_clients_have_the_same_methods_and_parameters() -> None:
     assert public(Client) == public(AsyncClient)
-    assert len(public(Client)) == 27
+    assert len(public(Client)) == 28
 
 
 def test_every_method_of_the_asynchronous_client_is_awaited() -> None:
@@ -204,3 +204,35 @@ def test_a_worker_whose_lease_ran_out_does_not_count_as_alive(scene: Scene, clie
     scene.clock.advance(timedelta(minutes=1))
     assert client.stats().workers == 0
     assert len(client.workers()) == 1
+
+
+def test_change_gives_the_job_as_it_then_is(scene: Scene, client: Client) -> None:
+    job_id = scene.failing()
+    job = client.change(job_id, delay="1h", priority=5, max_retries=9)
+    assert job == client.get(job_id)
+    assert (job.state, job.run_at) == ("waiting", scene.clock.now() + timedelta(hours=1))
+    assert (job.priority, job.max_attempts, job.failures) == (5, 10, 1)
+    assert client.change(job_id, unset=["max_attempts"]).max_attempts is None
+    assert client.change(job_id, run_at=scene.clock.now(), queue="other").state == "ready"
+    assert client.change(job_id) == client.get(job_id)
+
+
+async def test_both_clients_change_alike(scene: Scene, client: Client) -> None:
+    async with AsyncClient(scene.store) as other:
+        assert (await other.change(scene.enqueue(), priority=5)).priority == 5
+        with pytest.raises(WrongState, match="Change takes waiting and ready jobs"):
+            await other.change(scene.dead(), priority=5)
+    with pytest.raises(WrongState, match="succeeded"):
+        client.change(scene.succeeded(), delay=0)
+
+
+def test_change_refuses_what_it_cannot_do(scene: Scene, client: Client) -> None:
+    with pytest.raises(JobNotFound):
+        client.change(NOBODY, priority=5)
+    with pytest.raises(JobNotFound):
+        client.change(NOBODY)
+    job_id = scene.enqueue()
+    with pytest.raises(BadOption):
+        client.change(job_id, priority=101)
+    with pytest.raises(TypeError):
+        client.change(job_id, colour="red")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
@@ -115,3 +120,71 @@ def test_stats_count_forwards(scene: Scene, perdure: Runner) -> None:
     forwarding(scene, "down")
     assert perdure.json("stats")["forwards"] == {"pending": 0, "failing": 1, "stopped": 0, "forwarded": 1}
     assert "1 failing, 1 forwarded" in perdure("stats").stdout
+
+
+def values(shown: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {line["name"]: (line["value"], line["origin"]) for line in shown["values"]}
+
+
+@pytest.fixture
+def buried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An app whose dead jobs have sinks; its name."""
+    source = """
+        from perdure import App
+
+        app = App(dead_letter="queue:graveyard")
+        app.queue("quiet", dead_letter="none")
+        app.queue("mail", dead_letter="https://example.com/dead?key=secret")
+        for queue in ("default", "quiet", "mail", "graveyard"):
+            app.task(name=queue, queue=queue)(lambda: None)
+        """
+    (tmp_path / "buried_app.py").write_text(textwrap.dedent(source))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "buried_app:app"
+    sys.modules.pop("buried_app", None)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("default", ("queue:graveyard", "app")),
+        ("mail", ("https://example.com", "queue")),
+        ("quiet", ("none: dead jobs stay", "queue")),
+        ("graveyard", ("none: dead jobs stay", "app")),
+    ],
+)
+def test_explain_names_the_sink_and_who_said_it(perdure: Runner, buried: str, task: str, said: tuple[str, str]) -> None:
+    shown = perdure.json("explain", task, "--app", buried)
+    assert values(shown)["dead_letter"] == said
+    assert shown["forward"] is None
+    text = perdure("explain", task, "--app", buried).stdout
+    assert said[0] in text
+    assert "secret" not in text
+
+
+def test_explain_names_no_sink_where_there_is_none(scene: Scene, perdure: Runner) -> None:
+    job_id = scene.dead()
+    assert values(perdure.json("explain", job_id))["dead_letter"] == ("none: dead jobs stay", "unset")
+    assert "forwarding" not in perdure("explain", job_id).stdout
+
+
+def test_explain_of_a_dead_job_tells_how_far_its_forwarding_is(scene: Scene, perdure: Runner, buried: str) -> None:
+    failing = forwarding(scene, "503 Service Unavailable")
+    text = perdure("explain", failing, "--app", buried).stdout
+    for part in ("failing, 1 try so far", "503 Service Unavailable", "next try", f"perdure dlq forward {failing}"):
+        assert part in text
+    shown = perdure.json("explain", failing)["forward"]
+    assert (shown["state"], shown["tries"], shown["error"]) == ("failing", 1, "503 Service Unavailable")
+    assert shown["next_at"] is not None
+    stopped, done = forwarding(scene, "never", delay=None), forwarding(scene)
+    pending = scene.dead(sink="queue:graveyard")
+    for job_id, state in ((stopped, "stopped, 1 try"), (done, "forwarded, 1 try"), (pending, "pending, 0 tries")):
+        assert state in perdure("explain", job_id, "--app", buried).stdout
+    assert "dlq forward" not in perdure("explain", done, "--app", buried).stdout
+
+
+def test_explain_of_a_job_that_died_before_there_was_a_sink_says_so(scene: Scene, perdure: Runner, buried: str) -> None:
+    job_id = scene.dead()
+    text = perdure("explain", job_id, "--app", buried).stdout
+    assert "It died when it had no sink" in text
+    assert f"perdure dlq forward {job_id}" in text

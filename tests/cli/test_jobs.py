@@ -164,3 +164,39 @@ def test_retry_tells_what_it_could_not_do_and_does_the_rest(scene: Scene, perdur
     assert scene.state(dead) == "ready"
     assert perdure("jobs", "retry", done).exit_code == 4
     assert perdure("jobs", "retry", NOBODY).exit_code == 3
+
+
+def test_set_changes_jobs_that_have_not_started(scene: Scene, perdure: Runner) -> None:
+    one, two = scene.enqueue(), scene.failing()
+    result = perdure("jobs", "set", one, "--at", "2040-01-31T18:00", "--priority", "-7", "--queue", "other")
+    assert (result.exit_code, result.stdout) == (0, f"{one}  waiting\n")
+    job = perdure.json("jobs", "show", one)
+    assert (job["run_at"], job["priority"], job["queue"]) == ("2040-01-31T18:00:00Z", -7, "other")
+    answers = perdure.json("jobs", "set", one, two, "--delay", "0", "--max-retries", "9")["answers"]
+    assert answers == [{"id": one, "answer": "ready"}, {"id": two, "answer": "ready"}]
+    assert perdure.json("jobs", "show", two)["max_attempts"] == 10
+    perdure.json("jobs", "set", two, "--unset", "max-attempts")
+    assert perdure.json("jobs", "show", two)["max_attempts"] is None
+
+
+def test_set_tells_what_it_could_not_do_and_does_the_rest(scene: Scene, perdure: Runner) -> None:
+    live, dead = scene.enqueue(), scene.dead()
+    refused = perdure("jobs", "set", dead, "--priority", "5")
+    assert refused.exit_code == 4
+    assert "waiting and ready" in refused.stderr
+    assert perdure("jobs", "set", dead, live, "--priority", "5").exit_code == 4
+    assert perdure.json("jobs", "show", live)["priority"] == 5
+    assert perdure("jobs", "set", NOBODY, "--priority", "5").exit_code == 3
+
+
+def test_set_wants_to_know_what_is_to_be_different(scene: Scene, perdure: Runner) -> None:
+    job_id = scene.enqueue()
+    assert "What is to be different?" in perdure("jobs", "set", job_id).stderr
+    wrong = (
+        ["--delay", "1h", "--at", "2040-01-31"],
+        ["--unset", "priority"],
+        ["--priority", "101"],
+        ["--delay", "soon"],
+    )
+    for options in wrong:
+        assert perdure("jobs", "set", job_id, *options).exit_code == 2

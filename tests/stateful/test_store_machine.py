@@ -24,6 +24,7 @@ from tests.conformance.scene import SECOND, Scene, death, ended, failure, succes
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import LeaseLost
+from perdure.model.change import Change
 from perdure.model.fairness import WHOLE
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.model.queue_settings import QueueSettings
@@ -362,6 +363,33 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             assert answer == "replayed"
             self.put_back(known, self.clock.now())
+
+    @rule(
+        number=picks,
+        delay=st.sampled_from([None, None, 0, 20]),
+        priority=st.sampled_from([None, -1, 0, 3]),
+        queue=st.sampled_from([None, *QUEUES]),
+        states=st.sampled_from([("waiting", "ready"), ("waiting", "ready"), (*LIVE, "succeeded", "dead", "cancelled")]),
+    )
+    def change(
+        self, number: int, delay: int | None, priority: int | None, queue: str | None, states: tuple[str, ...]
+    ) -> None:
+        job_id = self.pick(number, *states)
+        if job_id is None:
+            return
+        wanted = Change(delay=None if delay is None else delay * SECOND, priority=priority, queue=queue)
+        (answer,) = self.store.change([job_id], wanted).wait()
+        known = self.jobs[job_id]
+        if known["state"] not in ("waiting", "ready"):
+            assert answer == "wrong state"
+            return
+        assert answer == "changed"
+        if delay is not None:
+            known.update(state="waiting" if delay else "ready", run_at=self.clock.now() + delay * SECOND)
+        if priority is not None:
+            known["priority"] = priority
+        if queue not in (None, known["queue"]):
+            known.update(queue=queue, origin=None)
 
     @rule(limit=st.integers(0, 3), every=st.sampled_from([0, 5]), queue=st.sampled_from([None, *QUEUES]))
     def replay(self, limit: int, every: int, queue: str | None) -> None:

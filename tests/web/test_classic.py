@@ -262,7 +262,7 @@ async def test_a_fault_says_where_it_is(reach: Reach, wrong: dict[str, Any], poi
     assert refused["errors"][0]["pointer"] == pointer
 
 
-async def test_an_ordinary_job_has_no_schedule_and_cannot_be_changed(reach: Reach) -> None:
+async def test_an_ordinary_job_has_no_schedule_that_could_be_changed(reach: Reach) -> None:
     job_id = await reach.enqueue()
     await reach.get(f"jobs/{job_id}/schedule", 404)
     await patch(reach, f"jobs/{job_id}", {"isPaused": True}, 409)

@@ -166,6 +166,10 @@ async def test_an_unknown_parameter_is_refused_everywhere(reach: Reach, operatio
         ("limit=1&limit=2", 422),
         ("limit=99999999999999999999999", 422),
         ("state=asleep", 422),
+        ("state=null", 422),
+        ("state=NULL", 422),
+        ("limit=null", 422),
+        ("before=null", 422),
         ("state=", 422),
         ("task=", 422),
         ("task=%00", 422),
@@ -182,6 +186,12 @@ async def test_an_unknown_parameter_is_refused_everywhere(reach: Reach, operatio
 )
 async def test_a_wrong_parameter_is_refused(reach: Reach, query: str, status: int) -> None:
     await reach.get(f"jobs?{query}", status)
+
+
+@pytest.mark.parametrize("name", ["task", "queue", "error", "group", "reason", "schedule"])
+async def test_null_is_a_text_like_others_and_not_nothing(reach: Reach, name: str) -> None:
+    await reach.enqueue()
+    assert (await reach.get(f"jobs?{name}=null"))["jobs"] == []
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
 import pytest
 from tests.conformance.conftest import Engine
-from tests.conformance.scene import Scene
+from tests.conformance.scene import SECOND, Scene, death
 from tests.web.reach import Reach, expect
 
+from perdure.model.forward import Tried
 from perdure.web.app import Api
 
 
@@ -56,7 +58,26 @@ async def test_policies_are_listed_forecast_and_explained(engine: Engine, reach:
     explained = await reach.get("policies/explain?task=report.daily")
     assert (explained["limit"], explained["subject"]) == (7, "task report.daily")
     job_id = await reach.enqueue(max_attempts=9)
-    assert (await reach.get(f"policies/explain?job={job_id}"))["limit"] == 9
+    of_job = await reach.get(f"policies/explain?job={job_id}")
+    assert (of_job["limit"], of_job["forward"]) == (9, None)
+    assert {"name": "dead_letter", "value": "none: dead jobs stay", "origin": "unset"} in of_job["values"]
+
+
+async def test_a_dead_job_is_explained_with_how_far_its_forwarding_is(
+    engine: Engine, reach: Reach, scene: Scene
+) -> None:
+    job = scene.running()
+    scene.end(job, death(job, sink="queue:graveyard"))
+    before = (await reach.get(f"policies/explain?job={job.id}"))["forward"]
+    assert (before["state"], before["tries"], before["sink"]) == ("pending", 0, "queue:graveyard")
+    (forward,) = scene.store.forward(["mail"], 1, SECOND).wait().forwards
+    refusal = Tried(
+        job_id=job.id, attempt=1, number=forward.tries, sink="queue:graveyard", error="shut", delay=60 * SECOND
+    )
+    assert scene.store.forwarded([refusal]).wait() == [True]
+    after = (await reach.get(f"policies/explain?job={job.id}"))["forward"]
+    assert (after["state"], after["tries"], after["error"]) == ("failing", 1, "shut")
+    assert datetime.fromisoformat(after["next_at"]) > datetime.fromisoformat(after["tried_at"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What operators do to single jobs and queues: cancel, retry, discard, pause, resume."""
+"""What operators do to single jobs and queues: cancel, change, retry, discard, pause, resume."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from perdure.admin.selection import Selection, not_found, read_filters, read_id,
 from perdure.admin.steps import Steps, ask, stepped
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption, Refused, WrongState
-from perdure.model.job import JobId
+from perdure.model.change import Change
+from perdure.model.job import Job, JobId
 from perdure.model.state import LIVE, State, Verb, states_before
 from perdure.store import Store
 from perdure.store.jobs import CancelAnswer
@@ -64,6 +65,23 @@ def select_live(store: Store, filters: Mapping[str, Any]) -> Steps[list[JobId]]:
         found += yield from _all_ids(store, msgspec.structs.replace(where, state=state))
     # A job may change its state between two looks and be met in both.
     return list(dict.fromkeys(found))
+
+
+@stepped
+def change(store: Store, job_id: str, change: Change) -> Steps[Job]:
+    """Make a waiting or ready job as the change says, and show it; a change that names nothing only shows it.
+
+    Raises JobNotFound, and WrongState when the job runs or has ended.
+    """
+    wanted = read_id(job_id)
+    if not change.is_empty:
+        [answer] = yield from ask(store.change([wanted], change))
+        if answer == "wrong state":
+            raise (yield from _wrong_state(store, wanted, "change"))
+    [job] = yield from ask(store.get([wanted]))
+    if job is None:
+        raise not_found(wanted)
+    return job
 
 
 @stepped

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.admin.document import Document, seconds
+from perdure.admin.document import Document, forward_document, seconds
 from perdure.admin.forecast import Forecast, Span, forecast
 from perdure.model.explain import Explanation
+from perdure.model.forward import Forward
 from perdure.model.presets import PRESETS
 
 
@@ -45,14 +46,15 @@ def waits_document(found: Forecast, limit: int) -> Document:
     }
 
 
-def explanation_document(explanation: Explanation, limit: int) -> Document:
-    """The policy that holds for a task or a job, each value with its origin, and its waits."""
+def explanation_document(explanation: Explanation, limit: int, forward: Forward | None = None) -> Document:
+    """The policy that holds for a task or a job, each value with its origin, its waits, and how far its forward is."""
     policy = explanation.retry.with_limit(explanation.limit)
     return {
         "subject": explanation.subject,
         "values": [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines],
         "limit": explanation.limit,
         "retry": str(explanation.retry),
+        "forward": forward_document(forward),
         **waits_document(forecast(policy), limit),
     }
 

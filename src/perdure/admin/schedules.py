@@ -13,6 +13,7 @@ from perdure.admin.steps import Mapped, Steps, ask, stepped
 from perdure.duration import Duration
 from perdure.errors import BadOption, EngineBusy, PerdureError, Refused, ScheduleNotFound
 from perdure.model.codec import PAYLOAD_LIMIT, encode_args
+from perdure.model.event import JobsEnqueued, Observer
 from perdure.model.job import JobId
 from perdure.model.limit import Limit
 from perdure.model.retry import Retry
@@ -136,8 +137,11 @@ def resume_schedule(store: Store, name: str) -> Reply[bool]:
 
 
 @stepped
-def run_schedule_now(store: Store, name: str) -> Steps[JobId]:
-    """Make a job of a schedule at once, beside its ticks; refused while one is unfinished, unless they may overlap."""
+def run_schedule_now(store: Store, name: str, observer: Observer | None = None) -> Steps[JobId]:
+    """Make a job of a schedule at once, beside its ticks; refused while one is unfinished, unless they may overlap.
+
+    The observer, if any, is told of the job.
+    """
     for _ in range(_TRIES):
         known = yield from ask(schedule(store, name))
         if known.is_busy and known.definition.overlap != "allow":
@@ -153,6 +157,8 @@ def run_schedule_now(store: Store, name: str) -> Steps[JobId]:
         step = Firing(name=name, replaces=known.revision, schedule=after, jobs=(job,), needs_idle=needs_idle)
         [is_taken] = yield from ask(store.fire([step]))
         if is_taken:
+            if observer is not None:
+                observer.tell(JobsEnqueued(jobs=[job], ids=[job.id], started_at=now, ended_at=now))
             return job.id
     raise _busy(name)
 

@@ -1,4 +1,4 @@
-"""`perdure explain`: which limit and delays hold for a task or job, and who said so."""
+"""`perdure explain`: which limit, delays and sink hold for a task or job, who said so, and how far a forwarding is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from perdure.cli.options import app_options
 from perdure.cli.output import Column
 from perdure.cli.policy import print_waits
 from perdure.cli.session import APP_VARIABLE, Session, sqlite_path
+from perdure.cli.show import forward_facts
 from perdure.errors import BadOption, EngineError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from perdure.app import App
+    from perdure.model.forward import Forward
+    from perdure.model.job import Job
     from perdure.model.queue_settings import QueueSettings
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
@@ -30,7 +35,7 @@ _COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
 @click.argument("name", metavar="TASK|JOB_ID")
 @app_options
 def explain(session: Session, name: str) -> None:
-    """Say which limit and delays hold for a task or a job, with the origin of each value.
+    """Say which limit, delays and sink hold for a task or a job, with the origin of each value.
 
     The nearest one wins: job, task, queue, app default; no limit is above the operator's cap. How the queue is treated
     is said by the operator (queues set), else by the environment, else by perdure.toml, else by the code.
@@ -42,20 +47,36 @@ def explain(session: Session, name: str) -> None:
         )
     # What a task says needs no store, so none has to be there.
     with session.app(may_create=not is_job) as app:
+        job: Job | None = None
         if is_job:
-            explanation = app.explain_job(inspect.get(app.store, name).wait(), app.store.settings().wait())
+            job = inspect.get(app.store, name).wait()
+            explanation = app.explain_job(job, app.store.settings().wait())
+            forward, now = app.store.forwards([job.id]).wait().get(job.id), app.store.now().wait()
         else:
             explanation = app.explain(name, _operators_settings(app))
+            forward, now = None, app.surroundings.clock.now()
     if is_job and not session.has_app:
         faults.warn("no app is given (--app), so what the task and queue say is not known.")
     if session.is_json:
-        session.emit(explanation_document(explanation, 1_000))
+        session.emit(explanation_document(explanation, 1_000, forward))
         return
     output.say(explanation.subject)
     output.say("")
     output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
+    if job is not None and job.state == "dead" and (forward or explanation.sink):
+        _print_forward(job, forward, now)
     output.heading("when it fails every time")
     print_waits(forecast(explanation.retry.with_limit(explanation.limit)), 25)
+
+
+def _print_forward(job: Job, forward: Forward | None, now: datetime) -> None:
+    output.heading("how far its forwarding is")
+    if forward is None:
+        output.say("  It died when it had no sink, and stays here unless you ask for it:")
+    else:
+        output.fields(forward_facts(forward, now))
+    if forward is None or forward.state in ("failing", "stopped"):
+        output.say(f"  perdure dlq forward {job.id}")
 
 
 def _operators_settings(app: App) -> Mapping[str, QueueSettings]:

@@ -1,8 +1,8 @@
-"""`perdure jobs`: list, show, cancel and retry jobs."""
+"""`perdure jobs`: list, show, change, cancel and retry jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,13 +11,15 @@ import click
 from perdure.admin import inspect, operate
 from perdure.admin.document import forward_document, job_document
 from perdure.cli import faults, output
+from perdure.cli.enqueue import read_at, read_limit
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import confirm, destructive_options, filter_options, store_options
+from perdure.cli.options import confirm, destructive_options, filter_options, read_duration, store_options
 from perdure.cli.output import Column, plural
 from perdure.cli.progress import progress
 from perdure.cli.session import Session
 from perdure.cli.show import forward_brief, show_job
 from perdure.errors import BadOption, PerdureError
+from perdure.model.change import make_change
 from perdure.model.forward import Forward
 from perdure.model.job import Job, JobId
 
@@ -35,7 +37,7 @@ COLUMNS = (
 
 @click.group(cls=SuggestingGroup)
 def jobs() -> None:
-    """List, show, cancel and retry jobs."""
+    """List, show, change, cancel and retry jobs."""
 
 
 @jobs.command()
@@ -93,20 +95,33 @@ def cancel(session: Session, job_ids: tuple[str, ...], filters: dict[str, Any], 
 def retry(session: Session, job_ids: tuple[str, ...]) -> int:
     """Make waiting, dead or cancelled jobs ready now."""
     with session.store() as store:
-        if len(job_ids) == 1:
-            operate.retry(store, job_ids[0]).wait()
-            return _print_answers(session, [(job_ids[0], "ready")])
-        answers: list[tuple[str, str]] = []
-        code = faults.OK
-        for job_id in job_ids:
-            try:
-                operate.retry(store, job_id).wait()
-                answers.append((job_id, "ready"))
-            except PerdureError as error:
-                answers.append((job_id, error.message))
-                code = faults.exit_code(error)
-    _print_answers(session, answers)
-    return code
+
+        def make_ready(job_id: str) -> str:
+            operate.retry(store, job_id).wait()
+            return "ready"
+
+        return _do_each(session, job_ids, make_ready)
+
+
+@jobs.command("set")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
+@click.option("--delay", callback=read_duration, metavar="DURATION", help="Not before so long from now.")
+@click.option(
+    "--at", "run_at", callback=read_at, metavar="WHEN", help="Not before this ISO time, UTC if it has no offset."
+)
+@click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="-100 to 100, higher first.")
+@click.option("--queue", metavar="NAME", help="The queue that it is to stand in.")
+@click.option("--max-attempts", callback=read_limit, metavar="N", help="The most failures it may have, or unlimited.")
+@click.option("--max-retries", callback=read_limit, metavar="N", help="The same limit, counted as retries.")
+@click.option("--unset", multiple=True, metavar="NAME", help="Take max-attempts back: the policy's limit holds.")
+@store_options
+def set_(session: Session, job_ids: tuple[str, ...], unset: tuple[str, ...], **options: Any) -> int:
+    """Change jobs that have not started; what is not named stays."""
+    wanted = make_change(**options, unset=[name.replace("-", "_") for name in unset])
+    if wanted.is_empty:
+        raise BadOption("What is to be different?", "Give --delay or --at, --priority, --queue, or a limit.")
+    with session.store() as store:
+        return _do_each(session, job_ids, lambda job_id: operate.change(store, job_id, wanted).wait().state)
 
 
 def print_page(
@@ -153,6 +168,22 @@ def _print_count(session: Session, count: int, what: str) -> None:
         session.emit({"count": count, "is_dry_run": True})
     else:
         output.say(f"{plural(count, 'job')} {what}.")
+
+
+def _do_each(session: Session, job_ids: Sequence[str], act: Callable[[str], str]) -> int:
+    """Do something to jobs and print what became of each; a single one that cannot be done is an error."""
+    if len(job_ids) == 1:
+        return _print_answers(session, [(job_ids[0], act(job_ids[0]))])
+    answers: list[tuple[str, str]] = []
+    code = faults.OK
+    for job_id in job_ids:
+        try:
+            answers.append((job_id, act(job_id)))
+        except PerdureError as error:
+            answers.append((job_id, error.message))
+            code = faults.exit_code(error)
+    _print_answers(session, answers)
+    return code
 
 
 def _print_answers(session: Session, answers: list[tuple[str, str]]) -> int:

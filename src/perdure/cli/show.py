@@ -34,7 +34,7 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
             }
         )
         return
-    output.fields(_facts(job, why, now) + _forward_facts(forward, now))
+    output.fields(_facts(job, why, now) + forward_facts(forward, now))
     output.heading("arguments")
     output.say(pretty(job.args))
     if job.result is not None:
@@ -63,7 +63,8 @@ def _tries(forward: Forward) -> str:
     return "1 try" if forward.tries == 1 else f"{forward.tries:,} tries"
 
 
-def _forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str]]:
+def forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str]]:
+    """How far a forwarding is, and what comes next."""
     if forward is None:
         return []
     facts = [

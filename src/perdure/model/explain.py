@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from perdure.duration import format_duration
+from perdure.model.forward import Sink
 from perdure.model.queue_settings import EffectiveQueue
 from perdure.model.resolve import Policy
 from perdure.model.retry import Retry
@@ -31,6 +32,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
     delays: tuple[timedelta, ...]
     """The delays before retry 1, 2, 3… before jitter, up to the limit, ten at most."""
+    sink: Sink | None = None
+    """Where the job goes when it dies."""
 
 
 def explain(
@@ -50,9 +53,12 @@ def explain(
         Line(name="max_recoveries", value=recoveries, origin=policy.retry_origin),
         Line(name="timeout", value=_duration(policy.timeout, "none"), origin=policy.timeout_origin or "unset"),
         Line(name="retry_queue", value=policy.retry_queue or "none: retries stay", origin="queue"),
+        Line(name="dead_letter", value=_sink(policy.sink), origin=policy.sink_origin or "unset"),
         *queue_lines(treated),
     ]
-    return Explanation(subject=subject, retry=retry, limit=policy.limit, lines=tuple(lines), delays=delays)
+    return Explanation(
+        subject=subject, retry=retry, limit=policy.limit, lines=tuple(lines), delays=delays, sink=policy.sink
+    )
 
 
 def queue_lines(queue: EffectiveQueue) -> tuple[Line, ...]:
@@ -68,6 +74,10 @@ def queue_lines(queue: EffectiveQueue) -> tuple[Line, ...]:
         Line(name="strict" if name == "is_strict" else name, value=value, origin=queue.origins[name])
         for name, value in values.items()
     )
+
+
+def _sink(sink: Sink | None) -> str:
+    return "none: dead jobs stay" if sink is None else sink.name
 
 
 def _limit(limit: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
@@ -12,6 +12,8 @@ from perdure.model.state import DELIVERIES, Delivery
 
 _NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
+_EARLIEST, _LATEST = 1971, 9998
+"""Years that every engine keeps, whatever the offset."""
 
 
 def checked_name(name: object) -> str:
@@ -50,6 +52,20 @@ def checked_delivery(delivery: object) -> Delivery:
         if delivery == known:
             return known
     raise BadOption(f"delivery is {str(delivery)[:40]!r}; it must be one of {', '.join(DELIVERIES)}.")
+
+
+def checked_moment(moment: object) -> datetime:
+    """A run_at, if it is one that can be kept."""
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise BadOption(
+            f"run_at is {str(moment)[:50]!r}; it must be a datetime with a time zone.",
+            "For example datetime.now(UTC) + timedelta(hours=1).",
+        )
+    if not _EARLIEST <= moment.year <= _LATEST:
+        raise BadOption(
+            f"run_at is {moment}, a moment that cannot be kept.", f"Years go from {_EARLIEST} to {_LATEST}."
+        )
+    return moment
 
 
 def checked_timeout(timeout: Duration | None) -> timedelta | None:

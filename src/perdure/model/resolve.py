@@ -66,6 +66,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     unknown_task_ttl: timedelta
     sink: Sink | None = None
     """Where the job is forwarded to when it dies."""
+    sink_origin: Origin | None = None
+    """Who says so, or says that it stays; None where nobody says anything."""
     is_task_known: bool = True
     """Whether the task's own policy was at hand; without it nobody may declare the job exhausted."""
 
@@ -81,6 +83,7 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
     timeout_origin: Origin | None = None if timeout is None else "task"
     if job.timeout is not None:
         timeout, timeout_origin = job.timeout, "job"
+    sink, sink_origin = _sink(job, queue, app)
     return Policy(
         retry=retry,
         retry_origin=retry_origin,
@@ -91,7 +94,8 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
         retry_queue=queue.retry_queue,
         max_retry_after=app.max_retry_after,
         unknown_task_ttl=app.unknown_task_ttl,
-        sink=_sink(job, queue, app),
+        sink=sink,
+        sink_origin=sink_origin,
         is_task_known=task is not None,
     )
 
@@ -116,12 +120,13 @@ def _limit(job: Job, task: TaskPolicy, retry: Retry, retry_origin: Origin) -> tu
     return retry.max_attempts, retry_origin
 
 
-def _sink(job: Job, queue: QueuePolicy, app: AppPolicy) -> Sink | None:
+def _sink(job: Job, queue: QueuePolicy, app: AppPolicy) -> tuple[Sink | None, Origin | None]:
     sink = queue.sink or app.sink
+    origin: Origin = "app" if queue.sink is None else "queue"
+    if sink is None:
+        return None, None
     # What dies in the very queue that dead jobs are copied to stays there, or copies would be copied for ever.
-    if sink is None or sink == NOWHERE or sink.queue == (job.origin or job.queue):
-        return None
-    return sink
+    return (None if sink == NOWHERE or sink.queue == (job.origin or job.queue) else sink), origin
 
 
 @lru_cache(maxsize=512)

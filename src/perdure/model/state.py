@@ -20,6 +20,7 @@ Verb = Literal[
     "park",
     "bury",
     "cancel",
+    "change",
     "retry",
     "replay",
     "discard",
@@ -55,6 +56,8 @@ TRANSITIONS: Mapping[Verb, _Moves] = MappingProxyType(
         "bury": _moves({"running": {"dead"}}),
         # Cancelling a running job asks its worker; the worker's commit then moves it.
         "cancel": _moves({"waiting": {"cancelled"}, "ready": {"cancelled"}, "running": {"running", "cancelled"}}),
+        # Due later, due sooner, or as before: only what has not started is changed.
+        "change": _moves({"waiting": {"waiting", "ready"}, "ready": {"ready", "waiting"}}),
         "retry": _moves({"waiting": {"ready"}, "dead": {"ready"}, "cancelled": {"ready"}}),
         "replay": _moves({"dead": {"ready", "waiting"}, "cancelled": {"ready", "waiting"}}),
         "discard": _moves({"dead": {"cancelled"}}),

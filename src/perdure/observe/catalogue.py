@@ -41,7 +41,9 @@ def _gauge(name: str, labels: tuple[str, ...], meaning: str) -> Metric:
     return Metric(f"{PREFIX}{name}", "gauge", labels, meaning)
 
 
-JOBS_ENQUEUED = _counter("jobs_enqueued", _JOB, "jobs that this process made")
+JOBS_ENQUEUED = _counter(
+    "jobs_enqueued", _JOB, "jobs that this process made: enqueued, fired by schedules, copied to a sink's queue"
+)
 ATTEMPTS = _counter("attempts", (*_JOB, "outcome"), "attempts that ended, by how")
 RETRIES = _counter("retries", _JOB, "attempts that followed a failure")
 RETRY_EXHAUSTED = _counter("retry_exhausted", _JOB, "jobs that failed as often as their limit allows")

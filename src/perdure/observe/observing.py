@@ -68,9 +68,10 @@ class Observing:
             observers.append(self._trace())
         self.observer = Fanout(observers)
 
-    def enqueued(self, jobs: Sequence[NewJob], ids: Sequence[JobId], started_at: datetime) -> None:
-        """Tell that jobs were handed to the store."""
-        self.observer.tell(JobsEnqueued(jobs=jobs, ids=ids, started_at=started_at, ended_at=self._clock().now()))
+    def enqueued(self, jobs: Sequence[NewJob], ids: Sequence[JobId], started_at: datetime | None = None) -> None:
+        """Tell that jobs were handed to the store, just now where nothing else is said."""
+        now = self._clock().now()
+        self.observer.tell(JobsEnqueued(jobs=jobs, ids=ids, started_at=started_at or now, ended_at=now))
 
     def render(self) -> tuple[bytes, str]:
         """The metrics of this process and its store, and their content type."""

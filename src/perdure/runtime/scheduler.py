@@ -16,8 +16,9 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.errors import EngineBusy, EngineFull, EngineUnreachable, PerdureError
-from perdure.model.event import Observer, ScheduleBroken, TicksFired
+from perdure.model.event import JobsEnqueued, Observer, ScheduleBroken, TicksFired
 from perdure.model.fire import Planned, plan, put_off
+from perdure.model.job import NewJob
 from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import on_loop
@@ -107,13 +108,18 @@ class Scheduler:
             name=before.name,
             replaces=before.revision,
             schedule=after,
-            jobs=tuple(before.job(tick) for tick in planned.ticks),
+            jobs=_jobs(before, planned),
             needs_idle=planned.needs_idle,
         )
 
     def _tell(self, before: Schedule, planned: Planned, fired_at: datetime) -> None:
         after = planned.schedule
         self.fired += len(planned.ticks)
+        if planned.ticks:
+            jobs = _jobs(before, planned)
+            now = self._clock.now()
+            # A tick's job has an id of its own making, so those that the step asked for are those that it made.
+            self._observer.tell(JobsEnqueued(jobs=jobs, ids=[job.id for job in jobs], started_at=now, ended_at=now))
         if planned.ticks or planned.skipped:
             self._observer.tell(
                 TicksFired(schedule=before.name, ticks=planned.ticks, skipped=planned.skipped, fired_at=fired_at)
@@ -140,6 +146,10 @@ class Scheduler:
         if self._definitions and self._clock.monotonic() - self._named_at >= _NAME_EVERY:
             await self._store.name_schedules([definition.name for definition in self._definitions])
             self._named_at = self._clock.monotonic()
+
+
+def _jobs(schedule: Schedule, planned: Planned) -> tuple[NewJob, ...]:
+    return tuple(schedule.job(tick) for tick in planned.ticks)
 
 
 def _in_line(known: Schedule | None, definition: Definition, now: datetime) -> Schedule:

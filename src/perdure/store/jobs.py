@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from perdure.model.change import Change
 from perdure.model.job import Job, JobId, NewJob, WorkerId
 from perdure.model.outcome import Outcome
 from perdure.store.reads import JobFilter
@@ -69,6 +70,8 @@ class Reaped(msgspec.Struct, frozen=True, kw_only=True):
 
 CancelAnswer = Literal["cancelled", "asked", "already cancelled", "already ended", "not found"]
 """cancelled: it ended now · asked: it is running, its worker was asked to stop it."""
+
+ChangeAnswer = Literal["changed", "wrong state", "not found"]
 
 ReplayAnswer = Literal["replayed", "wrong state", "unique key busy", "not found"]
 
@@ -139,6 +142,14 @@ class JobStore(Protocol):
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
         """Cancel waiting and ready jobs; ask the worker of running ones to stop them."""
+        ...
+
+    def change(self, ids: Sequence[JobId], change: Change) -> Reply[list[ChangeAnswer]]:
+        """Make waiting and ready jobs as the change says; what it does not name stays.
+
+        A job whose new run_at has come is ready, another one waits. A job that runs or has ended is left as it is: a
+        change and a fetch of one job happen one after the other.
+        """
         ...
 
     def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import functools
+import operator
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -74,7 +77,7 @@ def read_query(request: Request, kind: type[T]) -> T:
         )
     except (UnicodeDecodeError, ValueError):
         raise Failed("malformed", "The parameters of the address are not UTF-8, or too many.") from None
-    names = {_camel(field.name): field.name for field in msgspec.structs.fields(kind)}
+    names = {camel(field.name): field.name for field in msgspec.structs.fields(kind)}
     found: dict[str, str] = {}
     for given, text in pairs:
         name = names.get(given, given)
@@ -86,11 +89,29 @@ def read_query(request: Request, kind: type[T]) -> T:
             raise invalid(f"{name} has a NUL character in it.", parameter=name)
         found[name] = text
     try:
-        return msgspec.convert(found, kind, strict=False)
+        return msgspec.convert({name: _read_parameter(kind, name, text) for name, text in found.items()}, kind)
     except msgspec.ValidationError as error:
         detail, pointer = _told(str(error))
         name = pointer.strip("/").split("/")[0]
         raise invalid(f"{name}: {detail}", parameter=name) from None
+
+
+def _read_parameter(kind: type[msgspec.Struct], name: str, text: str) -> Any:
+    try:
+        return msgspec.convert(text, _parameter_types(kind)[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(f"{name}: {_told(str(error))[0]}", parameter=name) from None
+
+
+@functools.cache
+def _parameter_types(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """What each parameter may be. A text is never nothing: `null` would be read as that, and is a text like others."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        parts = [part for part in get_args(field.type) if part is not NoneType]
+        is_optional = NoneType in get_args(field.type)
+        found[field.name] = functools.reduce(operator.or_, parts) if is_optional else field.type
+    return found
 
 
 async def _read_bytes(request: Request, limit: int) -> bytes:
@@ -118,7 +139,7 @@ async def _read_bytes(request: Request, limit: int) -> bytes:
 def _shaped(value: Mapping[str, Any], kind: type, pointer: str) -> dict[str, Any]:
     """The object with names as the struct has them, and whole numbers written as 3.0 as whole numbers."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    names = {_camel(name): name for name in fields}
+    names = {camel(name): name for name in fields}
     shaped: dict[str, Any] = {}
     for given, item in value.items():
         name = names.get(given, given)
@@ -151,7 +172,8 @@ def _struct_inside(kind: Any) -> type | None:
     return next((found for part in getattr(kind, "__args__", ()) if (found := _struct_inside(part))), None)
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A name of ours as others spell it."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 

@@ -110,6 +110,19 @@ class ClassicChange(Intake, frozen=True):
     is_paused: bool | UnsetType = UNSET
 
 
+class JobChange(Intake, frozen=True):
+    """What is to be different about a job that has not started; what is not named stays, null takes back."""
+
+    delay: Duration | UnsetType = UNSET
+    """Not before so long from now; instead of run_at."""
+    run_at: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    queue: QueueName | UnsetType = UNSET
+    max_attempts: Attempts | UnsetType | None = UNSET
+    max_retries: Retries | UnsetType | None = UNSET
+    """The same limit, counted as retries."""
+
+
 class NewJobsBody(Intake, frozen=True):
     """Jobs to be made in one batch, all or none."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from perdure.model.forward import ForwardState
 from perdure.web.schemas import Document
 
 
@@ -74,6 +77,21 @@ class ValueDocument(Document):
     origin: str
 
 
+class ForwardDocument(Document):
+    """How far the forwarding of a dead job is."""
+
+    state: ForwardState
+    sink: str | None
+    """What the sink is called; null before the first try of a job that died without one."""
+    tries: int
+    error: str | None
+    """Why the newest try was refused."""
+    next_at: datetime | None
+    """When the next try is due; null when none follows by itself."""
+    tried_at: datetime | None
+    forwarded_at: datetime | None
+
+
 class ExplanationDocument(ForecastDocument):
     """The policy that holds for a task or a job."""
 
@@ -81,6 +99,8 @@ class ExplanationDocument(ForecastDocument):
     values: list[ValueDocument]
     limit: int
     retry: str
+    forward: ForwardDocument | None
+    """Of a dead job that is to be forwarded, or was; null else."""
 
 
 class RunDocument(Document):

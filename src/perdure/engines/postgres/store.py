@@ -27,6 +27,7 @@ from perdure.engines.postgres import (
 )
 from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
+from perdure.engines.postgres.change import change as change_jobs
 from perdure.engines.postgres.connection import connect, shut
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.player import Player
@@ -34,6 +35,7 @@ from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
+from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
@@ -41,7 +43,7 @@ from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
-from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, ChangeAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
@@ -134,6 +136,9 @@ class PostgresStore:
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
         return self._ask(jobs.cancel(ids, reason), wakes=lambda answers: "asked" in answers)
+
+    def change(self, ids: Sequence[JobId], change: Change) -> Reply[list[ChangeAnswer]]:
+        return self._ask(change_jobs(ids, change), wakes=lambda answers: "changed" in answers)
 
     def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
         return self._ask(replay.retry(ids), wakes=lambda answers: "replayed" in answers)

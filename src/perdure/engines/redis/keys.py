@@ -25,7 +25,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The scripts that write it."""
 
 
-_MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "retry", "replay", "discard", "prune")
+_MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "discard", "prune")
 
 KEYS = (
     Key(
@@ -46,14 +46,14 @@ KEYS = (
         type="zset",
         holds="`run_at:id` of each ready job, run_at in eighteen digits",
         score="the priority, negated",
-        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="waiting",
         type="zset",
         holds="`run_at:id` of each waiting job, run_at in eighteen digits",
         score="0",
-        writers=("enqueue", "fire", "commit", "promote", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="running:<worker>",

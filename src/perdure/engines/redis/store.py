@@ -27,12 +27,14 @@ from perdure.engines.redis import (
 )
 from perdure.engines.redis.address import Address, read_address
 from perdure.engines.redis.capability import capabilities, check, look
+from perdure.engines.redis.change import change as change_jobs
 from perdure.engines.redis.fault import to_perdure_error
 from perdure.engines.redis.player import Player
 from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
 from perdure.engines.reply import Asked, Grouped
 from perdure.errors import Unsupported
+from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
@@ -40,7 +42,7 @@ from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
-from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, ChangeAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
@@ -131,6 +133,9 @@ class RedisStore:
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
         return self._ask(lambda: jobs.cancel(ids, reason), wakes=lambda answers: "asked" in answers)
+
+    def change(self, ids: Sequence[JobId], change: Change) -> Reply[list[ChangeAnswer]]:
+        return self._ask(lambda: change_jobs(ids, change), wakes=lambda answers: "changed" in answers)
 
     def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
         return self._ask(lambda: replay.retry(ids), wakes=lambda answers: "replayed" in answers)

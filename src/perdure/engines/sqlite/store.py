@@ -26,6 +26,7 @@ from perdure.engines.sqlite import (
     workers,
 )
 from perdure.engines.sqlite.capability import capabilities
+from perdure.engines.sqlite.change import change as change_jobs
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.fault import to_perdure_error
@@ -34,6 +35,7 @@ from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work
 from perdure.engines.sqlite.schema import migrate, schema_status
 from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
+from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
 from perdure.model.queue_settings import FIELDS, QueueSettings
@@ -41,7 +43,7 @@ from perdure.model.schedule import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
-from perdure.store.jobs import CancelAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
+from perdure.store.jobs import CancelAnswer, ChangeAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
 from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
@@ -154,6 +156,11 @@ class SqliteStore:
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
         return self._write(
             functools.partial(jobs.cancel, ids=ids, reason=reason), wakes=lambda answers: "asked" in answers
+        )
+
+    def change(self, ids: Sequence[JobId], change: Change) -> Reply[list[ChangeAnswer]]:
+        return self._write(
+            functools.partial(change_jobs, ids=ids, change=change), wakes=lambda answers: "changed" in answers
         )
 
     def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:

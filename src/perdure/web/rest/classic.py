@@ -29,10 +29,10 @@ from perdure.store import Store
 from perdure.task import schedule_of
 from perdure.web.desk import Answer, Call
 from perdure.web.keys import REPEATED, read_key
-from perdure.web.operation import API, Body, Operation
+from perdure.web.operation import API, Operation
 from perdure.web.problems import pointing
 from perdure.web.requests import ClassicBody, ClassicChange, NoQuery
-from perdure.web.schemas_schedule import ClassicJob, ClassicSchedule
+from perdure.web.schemas_schedule import ClassicSchedule
 
 PRESET = "scheduler"
 
@@ -91,9 +91,8 @@ async def delete(store: Store, job_id: str) -> dict[str, Any]:
     return {"id": name, "answer": "cancelled"}
 
 
-async def change_job(call: Call) -> Answer:
+async def change(call: Call, body: ClassicChange) -> Answer:
     """Change a job that was made with a schedule."""
-    body: ClassicChange = call.body
     store = await call.desk.store()
     name = call.path["id"].lower()
     await _require_changeable(store, name)
@@ -197,7 +196,8 @@ async def _require_changeable(store: Store, job_id: str) -> None:
     except JobNotFound:
         await inspect.get(store, job_id)
         raise Refused(
-            f"The job {job_id} was not made with a schedule, so nothing of it can be changed.", "Cancel or retry it."
+            f"The job {job_id} was not made with a schedule, so it has none of these fields.",
+            "Its delay, run_at, priority, queue and limit can be changed.",
         ) from None
     if known is None:
         raise Refused(f"The job {job_id} has ended: its schedule is gone.", "Make a new one.")
@@ -257,18 +257,6 @@ def _http_status(job: Job, attempt: Attempt) -> int | None:
 
 
 OPERATIONS = (
-    Operation(
-        method="PATCH",
-        path=f"{API}/jobs/{{id}}",
-        name="change_job",
-        summary="Change or pause a job that was made with a schedule; what is not named stays.",
-        scope="write",
-        handler=change_job,
-        query=NoQuery,
-        body=Body(forms=(ClassicChange,)),
-        answers={200: ClassicJob},
-        problems=(409,),
-    ),
     Operation(
         method="GET",
         path=f"{API}/jobs/{{id}}/schedule",

@@ -1,23 +1,31 @@
-"""`/api/v1/jobs`: list, make, look at, cancel and retry jobs."""
+"""`/api/v1/jobs`: list, make, look at, change, cancel and retry jobs."""
 
 from __future__ import annotations
 
 import difflib
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import fields
+
 from perdure.admin import inspect, operate
 from perdure.admin.document import attempt_document, job_document
 from perdure.admin.once import EnqueuedOnce, enqueue_once
-from perdure.errors import JobNotFound
+from perdure.errors import JobNotFound, Refused
+from perdure.model.change import make_change
+from perdure.model.event import JobsEnqueued
 from perdure.model.job import NewJob
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
+from perdure.web.intake import camel
 from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import page_answer, read_cursor
 from perdure.web.problems import invalid, pointing
 from perdure.web.requests import (
     ClassicBody,
+    ClassicChange,
+    JobChange,
     JobsQuery,
     LimitQuery,
     NewJobBody,
@@ -96,6 +104,29 @@ async def show_history(call: Call) -> Answer:
     return Answer(document={"attempts": [attempt_document(attempt) for attempt in attempts]})
 
 
+async def change_job(call: Call) -> Answer:
+    """Change a job that has not started, or one that was made with a schedule."""
+    body: JobChange | ClassicChange = call.body
+    if isinstance(body, ClassicChange):
+        return await classic.change(call, body)
+    given = {name: value for name in _CHANGES if (value := getattr(body, name)) is not UNSET}
+    unset = [name for name, value in given.items() if value is None]
+    with pointing(""):
+        change = make_change(**given, unset=unset)
+    store = await call.desk.store()
+    try:
+        job = await operate.change(store, call.path["id"], change)
+    except JobNotFound:
+        document = await classic.show(store, call.path["id"])
+        if not change.is_empty:
+            raise Refused(
+                f"The job {document['id']} was made with a schedule, and has none of these fields.",
+                "Its schedule, api, type, is_recurring, max_retry_count and is_paused can be changed.",
+            ) from None
+        return Answer(document=document)
+    return Answer(document=job_document(job))
+
+
 async def cancel_job(call: Call) -> Answer:
     """Cancel one job."""
     store = await call.desk.store()
@@ -122,9 +153,16 @@ async def retry_job(call: Call) -> Answer:
 async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
     key = read_key(call.request, call.body)
     store = await call.desk.store()
+    app = call.desk.app
+    began = app.surroundings.clock.now()
     if key is not None:
-        return await enqueue_once(store, new, key, retention=call.desk.app.settings.retention)
-    return EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
+        done = await enqueue_once(store, new, key, retention=app.settings.retention)
+    else:
+        done = EnqueuedOnce(planned=tuple(job.id for job in new), ids=tuple(await store.enqueue(new)))
+    if not done.is_repeated:
+        ended_at = app.surroundings.clock.now()
+        app.observer.tell(JobsEnqueued(jobs=new, ids=done.ids, started_at=began, ended_at=ended_at))
+    return done
 
 
 def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:
@@ -144,6 +182,12 @@ def _form(value: Any) -> type:
     return ClassicBody if "schedule" in value or "api" in value else NewJobBody
 
 
+def _change_form(value: Any) -> type:
+    return ClassicChange if _CLASSIC_NAMES & value.keys() else JobChange
+
+
+_CHANGES = tuple(field.name for field in fields(JobChange))
+_CLASSIC_NAMES = {name for field in fields(ClassicChange) for name in (field.name, camel(field.name))}
 _OPTIONAL = Body(forms=(NoBody,), is_required=False)
 
 OPERATIONS = (
@@ -179,6 +223,19 @@ OPERATIONS = (
         handler=show_job,
         query=ShowQuery,
         answers={200: (JobShown, ClassicJob)},
+    ),
+    Operation(
+        method="PATCH",
+        path=f"{API}/jobs/{{id}}",
+        name="change_job",
+        summary="Change a job that has not started, or one that was made with a schedule; what is not named stays.",
+        details="409: the job runs or has ended, or has none of these fields.",
+        scope="write",
+        handler=change_job,
+        query=NoQuery,
+        body=Body(forms=(JobChange, ClassicChange), choose=_change_form),
+        answers={200: (JobShown, ClassicJob)},
+        problems=(409,),
     ),
     Operation(
         method="DELETE",

@@ -11,6 +11,7 @@ from perdure.admin.document import seconds
 from perdure.admin.forecast import forecast
 from perdure.admin.policies import explanation_document, preset_documents, waits_document
 from perdure.duration import parse_duration
+from perdure.model.forward import Forward
 from perdure.model.retry import Retry
 from perdure.simulator.document import jitter_document
 from perdure.simulator.ready import failing_together
@@ -49,13 +50,15 @@ async def explain(call: Call) -> Answer:
     app = call.desk.app
     if (query.task is None) == (query.job is None):
         raise invalid("Give either a task or a job.", parameter="task")
+    forward: Forward | None = None
     if query.job is not None:
-        found = app.explain_job(
-            await inspect.get(await call.desk.store(), query.job), await (await call.desk.store()).settings()
-        )
+        store = await call.desk.store()
+        job = await inspect.get(store, query.job)
+        found = app.explain_job(job, await store.settings())
+        forward = (await store.forwards([job.id])).get(job.id)
     else:
         found = app.explain(str(query.task))
-    return Answer(document=await asyncio.to_thread(explanation_document, found, 1_000))
+    return Answer(document=await asyncio.to_thread(explanation_document, found, 1_000, forward))
 
 
 async def simulate(call: Call) -> Answer:

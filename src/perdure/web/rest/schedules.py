@@ -119,7 +119,7 @@ async def resume_schedule(call: Call) -> Answer:
 async def run_schedule(call: Call) -> Answer:
     """Make a job of a schedule at once."""
     name = _name(call)
-    job_id = await service.run_schedule_now(await call.desk.store(), name)
+    job_id = await service.run_schedule_now(await call.desk.store(), name, call.desk.app.observer)
     headers = {"Location": f"{call.request.scope.get('root_path', '')}{API}/jobs/{job_id}"}
     return Answer(document={"name": name, "id": job_id}, status=201, headers=headers)
 

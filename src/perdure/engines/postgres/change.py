@@ -1,0 +1,33 @@
+"""Changes jobs that have not started: change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from perdure.engines.postgres.rows import from_duration, from_ids, from_moment
+from perdure.engines.postgres.verb import Script, Step, Verb
+from perdure.model.change import Change
+from perdure.model.job import JobId
+from perdure.store.jobs import ChangeAnswer
+
+
+def change(ids: Sequence[JobId], change: Change) -> Verb[list[ChangeAnswer]]:
+    """Make waiting and ready jobs as the change says."""
+    return Verb(lambda: _change(ids, change))
+
+
+def _change(ids: Sequence[JobId], change: Change) -> Script[list[ChangeAnswer]]:
+    values = {
+        "ids": from_ids(ids),
+        "delay": from_duration(change.delay),
+        "run_at": None if change.delay is not None else from_moment(change.run_at),
+        "priority": change.priority,
+        "queue": change.queue,
+        "has_limit": change.max_attempts is not UNSET,
+        "max_attempts": None if change.max_attempts is UNSET else change.max_attempts,
+    }
+    rows = yield Step("change", values)
+    found: dict[str, ChangeAnswer] = {job_id: "changed" if is_changed else "wrong state" for job_id, is_changed in rows}
+    return [found.get(job_id, "not found") for job_id in ids]
