@@ -50,7 +50,7 @@ class Place:
     def new_jobs(self, task: str, count: int) -> list[NewJob]:
         """Jobs to enqueue; noted before they are, so that none is forgotten whatever happens then."""
         bound = self.app.bind_named(task, (), {}, queue=self.queue)
-        jobs = [self.app.new_job(bound) for _ in range(count)]
+        jobs = [bound.new_job(self.app.surroundings.ids.job()) for _ in range(count)]
         self._ids += [job.id for job in jobs]
         return jobs
 
