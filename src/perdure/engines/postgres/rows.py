@@ -7,7 +7,7 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from perdure.model.job import Job, JobId
 
 _MICROSECOND = timedelta(microseconds=1)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_IDS = re.compile(f"{_ID.pattern}(?:,{_ID.pattern})*", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
@@ -95,6 +96,21 @@ def from_batch(rows: Sequence[msgspec.Struct]) -> str:
 def from_ids(ids: Sequence[JobId]) -> list[str]:
     """Those ids that can be a job's at all."""
     return [job_id for job_id in ids if _ID.fullmatch(job_id)]
+
+
+def from_array(texts: Iterable[str]) -> str:
+    """Ids or numbers as an array is written; for parameters that are arrays from the start."""
+    return f"{{{','.join(texts)}}}"
+
+
+def from_bytes_array(values: Iterable[bytes | None]) -> str:
+    """The same for bytes."""
+    return from_array(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values])
+
+
+def are_ids(texts: Iterable[str]) -> bool:
+    """Whether these can all be ids of jobs."""
+    return _IDS.fullmatch(",".join(texts)) is not None
 
 
 def is_id(text: str) -> bool:

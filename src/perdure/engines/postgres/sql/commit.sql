@@ -4,8 +4,9 @@
 -- Concurrency: of two commits of an attempt the first finds it running; the other waits for it and finds nothing. A job
 --     whose cancellation was asked for ends cancelled where it would have gone on, and keeps the reason given with the
 --     request: no retry outlives a cancel.
--- Indexes: the primary key. A worker is present exactly while a job runs, so the fence says nothing about the state:
---     else the planner could walk through all running jobs instead.
+-- Indexes: the primary key, also where the planner takes the batch for larger than it is: the ids are given to it once
+--     more by themselves. A worker is present exactly while a job runs, so the fence says nothing about the state: else the
+--     planner could walk through all running jobs instead.
 WITH ended AS MATERIALIZED (
     SELECT
         one.*,
@@ -73,6 +74,7 @@ accepted AS (
 -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
     WHERE
         jobs.id = ended.id
+        AND jobs.id = ANY(ARRAY(SELECT ended.id FROM ended))
         AND jobs.attempt = ended.attempt
         AND jobs.worker = ended.worker
     RETURNING ended.place, jobs.delay
