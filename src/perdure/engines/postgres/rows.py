@@ -6,6 +6,7 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -24,10 +25,37 @@ _IDS = re.compile(f"{_ID.pattern}(?:,{_ID.pattern})*", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
+_NOTHING = (None,) * 14
+PRIORITY = 6
+RUN_AT = 7
+"""Where these columns stand in a job's row."""
+
+# The jobs of a batch share most of their moments.
+_moment = functools.lru_cache(maxsize=1000)(from_microseconds)
 
 
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
+    if row[16:30] == _NOTHING:
+        # Most jobs that are fetched: what is null need not be looked at.
+        return Job(
+            id=row[0],
+            task=to_text(row[1]),
+            queue=to_text(row[2]),
+            state=row[3],
+            lane=row[4],
+            args=bytes(row[5]),
+            priority=row[6],
+            run_at=_moment(row[7]),
+            attempt=row[8],
+            failures=row[9],
+            recoveries=row[10],
+            delivery=row[11],
+            created_at=_moment(row[12]),
+            worker=to_worker(row[13]),
+            started_at=to_moment(row[14]),
+            is_cancelling=row[15],
+        )
     return Job(
         id=row[0],
         task=to_text(row[1]),
@@ -36,27 +64,27 @@ def to_job(row: Row) -> Job:
         lane=row[4],
         args=bytes(row[5]),
         priority=row[6],
-        run_at=from_microseconds(row[7]),
+        run_at=_moment(row[7]),
         attempt=row[8],
         failures=row[9],
         recoveries=row[10],
         delivery=row[11],
-        created_at=from_microseconds(row[12]),
-        origin=to_optional_text(row[13]),
-        unique=to_optional_text(row[14]),
-        max_attempts=row[15],
-        retry=to_optional_text(row[16]),
-        timeout=to_duration(row[17]),
-        delay=to_duration(row[18]),
-        reason=to_optional_text(row[19]),
-        error=to_failure(row[20]),
-        result=None if row[21] is None else bytes(row[21]),
-        worker=to_worker(row[22]),
-        started_at=to_moment(row[23]),
-        ended_at=to_moment(row[24]),
-        replayed_at=to_moment(row[25]),
-        parked_at=to_moment(row[26]),
-        is_cancelling=row[27],
+        created_at=_moment(row[12]),
+        worker=to_worker(row[13]),
+        started_at=to_moment(row[14]),
+        is_cancelling=row[15],
+        origin=to_optional_text(row[16]),
+        unique=to_optional_text(row[17]),
+        max_attempts=row[18],
+        retry=to_optional_text(row[19]),
+        timeout=to_duration(row[20]),
+        delay=to_duration(row[21]),
+        reason=to_optional_text(row[22]),
+        error=to_failure(row[23]),
+        result=None if row[24] is None else bytes(row[24]),
+        ended_at=to_moment(row[25]),
+        replayed_at=to_moment(row[26]),
+        parked_at=to_moment(row[27]),
         schedule=to_optional_text(row[28]),
         tick_at=to_moment(row[29]),
     )
@@ -119,7 +147,7 @@ def is_id(text: str) -> bool:
 
 
 def to_moment(value: int | None) -> datetime | None:
-    return None if value is None else from_microseconds(value)
+    return None if value is None else _moment(value)
 
 
 def from_moment(value: datetime | None) -> int | None:
