@@ -18,6 +18,7 @@ from perdure.engines.postgres.rows import (
     from_bytes_array,
     from_duration,
     from_moment,
+    from_number,
     from_optional_text,
     from_text,
     is_id,
@@ -79,13 +80,16 @@ def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
     if kinds:
         # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
         is_transaction = len(kinds) > 1 or len(jobs) > _LARGEST
-        return Verb(lambda: _alike(jobs, kinds, hint), is_transaction=is_transaction, is_repeatable=True)
+        return Verb(
+            lambda: _alike(jobs, kinds, hint), is_transaction=is_transaction, is_repeatable=True, keeps_plans=True
+        )
     rows = [to_row(place, job) for place, job in enumerate(jobs)]
     return Verb(
         lambda: script(rows, hint),
         # [INV-15] The same.
         is_transaction=len(rows) > _LARGEST or (len(rows) > 1 and any(row.unique_key is not None for row in rows)),
         is_repeatable=True,
+        keeps_plans=True,
     )
 
 
@@ -120,11 +124,11 @@ def _alike(jobs: Sequence[NewJob], kinds: Sequence[Sequence[NewJob]], hint: Hint
             "queue": from_text(first.queue),
             "priority": str(first.priority),
             "delivery": first.delivery,
-            "delay": _number(from_duration(first.delay)),
-            "run_at": _number(from_moment(first.run_at)),
-            "max_attempts": _number(first.max_attempts),
+            "delay": from_number(from_duration(first.delay)),
+            "run_at": from_number(from_moment(first.run_at)),
+            "max_attempts": from_number(first.max_attempts),
             "retry": from_optional_text(first.retry),
-            "timeout": _number(from_duration(first.timeout)),
+            "timeout": from_number(from_duration(first.timeout)),
             "channel": hint.channel,
             "sender": hint.sender,
         }
@@ -132,11 +136,6 @@ def _alike(jobs: Sequence[NewJob], kinds: Sequence[Sequence[NewJob]], hint: Hint
             ids = from_array([job.id for job in part])
             yield Step("enqueue_alike", {**values, "ids": ids, "args": from_bytes_array([job.args for job in part])})
     return [job.id for job in jobs]
-
-
-def _number(value: int | None) -> str | None:
-    """A number as a text: then it has the type that the statement gives it, however large it is."""
-    return None if value is None else str(value)
 
 
 def enqueue_within(jobs: Sequence[NewJob], hint: Hint) -> Script[list[JobId]]:

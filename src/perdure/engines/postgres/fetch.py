@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_text, to_job
+from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_number, from_text, to_job
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
@@ -15,7 +15,7 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> V
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
     is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
-    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction)
+    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction, keeps_plans=True)
 
 
 def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:
@@ -74,12 +74,12 @@ def _values(worker: WorkerId, want: Want, count: int) -> dict[str, object]:
     return {
         "worker": from_text(worker),
         "queue": from_text(want.queue),
-        "count": count,
-        "share": want.retry_share,
-        "carry": want.carry,
+        "count": str(count),
+        "share": str(want.retry_share),
+        "carry": str(want.carry),
         "is_strict": want.is_strict,
-        "max_retries_running": want.max_retries_running,
-        "concurrency": want.concurrency,
+        "max_retries_running": from_number(want.max_retries_running),
+        "concurrency": from_number(want.concurrency),
     }
 
 

@@ -126,6 +126,11 @@ def from_ids(ids: Sequence[JobId]) -> list[str]:
     return [job_id for job_id in ids if _ID.fullmatch(job_id)]
 
 
+def from_number(value: int | None) -> str | None:
+    """A number as a text: then it has the type that the statement gives it, however large it is."""
+    return None if value is None else str(value)
+
+
 def from_array(texts: Iterable[str]) -> str:
     """Ids or numbers as an array is written; for parameters that are arrays from the start."""
     return f"{{{','.join(texts)}}}"

@@ -77,7 +77,18 @@ accepted AS (
         AND jobs.id = ANY(ARRAY(SELECT ended.id FROM ended))
         AND jobs.attempt = ended.attempt
         AND jobs.worker = ended.worker
-    RETURNING ended.place, jobs.delay
+    RETURNING
+        ended.place,
+        ended.id,
+        ended.attempt,
+        ended.outcome,
+        ended.state,
+        ended.reason,
+        ended.error,
+        ended.worker,
+        ended.started_at,
+        ended.ended_at,
+        jobs.delay
 ),
 
 recorded AS (
@@ -93,18 +104,17 @@ recorded AS (
         delay
     )
     SELECT
-        ended.id,
-        ended.attempt,
-        ended.outcome,
-        ended.reason,
-        ended.error,
-        ended.worker,
-        ended.started_at,
-        ended.ended_at,
+        accepted.id,
+        accepted.attempt,
+        accepted.outcome,
+        accepted.reason,
+        accepted.error,
+        accepted.worker,
+        accepted.started_at,
+        accepted.ended_at,
         accepted.delay
     FROM accepted
-    INNER JOIN ended ON ended.place = accepted.place
-    WHERE ended.state <> 'succeeded'
+    WHERE accepted.state <> 'succeeded'
 )
 
 SELECT accepted.place

@@ -3,8 +3,9 @@
 --     result (where there are no results: that of all), worker, attempt, failures, recoveries, lane, now.
 -- Rows: (number) of each attempt that was accepted: its place among the ids, from 1.
 -- Concurrency: as in commit.sql. A job whose cancellation was asked for, but which succeeded, has succeeded.
--- Indexes: the primary key, and nothing else: there is no join whose plan could go wrong. What belongs to a job is found
---     by the place of its id in the order of ids.
+-- Indexes: the primary key, and nothing else: there is no join whose plan could go wrong, and the ids are taken out of
+--     their array so that the planner does not count them: for very many of them it would rather read the whole table. What
+--     belongs to a job is found by the place of its id in the order of ids.
 UPDATE perdure.jobs
 SET
     state = 'succeeded',
@@ -25,7 +26,7 @@ SET
     is_cancelling = FALSE
 -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
 WHERE
-    jobs.id = ANY(:ids::uuid[])
+    jobs.id = ANY(ARRAY(SELECT UNNEST(:ids::uuid[])))
     AND jobs.attempt = :attempt::integer
     AND jobs.worker = :worker::text
 RETURNING WIDTH_BUCKET(jobs.id, :ids::uuid[])
