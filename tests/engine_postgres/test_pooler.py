@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from tests.conformance.conftest import Engine, clock, open_again, scene, store
-from tests.conformance.scene import Scene
+from tests.conformance.scene import Scene, success
 from tests.conformance.test_commit import *  # noqa: F403 - the suite's own tests, on another way to the server
 from tests.conformance.test_fetch import *  # noqa: F403 - the same
 from tests.conformance.test_workers import *  # noqa: F403 - the same
+from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 from tests.servers.pooler import Pooler
 
-from perdure.clock import VirtualClock
+from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.store.reads import JobFilter
 
@@ -62,6 +64,28 @@ async def test_nothing_is_kept_in_a_session(pooler: Pooler, scene: Scene, url: s
     assert pooler.names == {""}
     assert [text for text in pooler.statements if KEPT.match(text)] == []
     assert len(pooler.transactions) > 1, "the sessions took turns"
+
+
+def test_a_pooler_that_nobody_told_of_is_noticed_and_nothing_is_kept_there(pooler: Pooler, url: str) -> None:
+    unsaid = open_store(url.replace("pooler=true", "listen=false"), clock=SystemClock())
+    pooler.statements.clear()
+    pooler.names.clear()
+    scene = RealScene(unsaid)
+    for _ in range(6):
+        job = scene.running()
+        assert scene.end(job, success(job))
+    unsaid.close()
+    assert pooler.names == {""}
+    assert [text for text in pooler.statements if KEPT.match(text)] == []
+    assert pooler_settings(pooler) == {"on"}, "no session that others get was changed"
+
+
+def pooler_settings(pooler: Pooler) -> set[str]:
+    """What each session behind the pooler has for a setting that plans that are kept would change."""
+    dsn = urlsplit(postgres.shared_server())._replace(netloc=f"postgres@127.0.0.1:{pooler.port}", query="").geturl()
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        rows = [connection.execute("SHOW enable_seqscan").fetchone() for _ in range(6)]
+    return {row[0] for row in rows if row}
 
 
 def test_a_wakeup_comes_from_this_process_at_least(scene: Scene) -> None:

@@ -15,6 +15,7 @@ import threading
 _SSL = 80877103
 _GSS = 80877104
 _SESSIONS = 3
+_READY = b"Z\0\0\0\5I"
 
 
 class Pooler:
@@ -38,7 +39,10 @@ class Pooler:
             far = socket.create_connection(self._target)
             self._open.append(far)
             self._sessions.append(_Session(number, far, self._startup))
-        self._greeting = self._sessions[0].greeting
+        # Like any pooler, it makes up the process and the key that its clients may cancel with.
+        self._greeting = (
+            _without_key(self._sessions[0].greeting) + b"K" + struct.pack("!III", 12, 4_000_000, 7) + _READY
+        )
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -128,6 +132,17 @@ class _Session:
 def _startup(user: str, database: str) -> bytes:
     given = f"user\0{user}\0database\0{database}\0client_encoding\0UTF8\0\0".encode()
     return struct.pack("!II", len(given) + 8, 196608) + given
+
+
+def _without_key(greeting: bytes) -> bytes:
+    """The greeting without the server's own key, and without the word that it is ready."""
+    kept, at = b"", 0
+    while at < len(greeting):
+        end = at + 1 + struct.unpack("!I", greeting[at + 1 : at + 5])[0]
+        if greeting[at : at + 1] not in (b"K", b"Z"):
+            kept += greeting[at:end]
+        at = end
+    return kept
 
 
 def _message(one: socket.socket) -> bytes:

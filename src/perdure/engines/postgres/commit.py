@@ -13,7 +13,10 @@ import msgspec
 
 from perdure.clock import to_microseconds
 from perdure.engines.postgres.rows import (
+    are_ids,
+    from_array,
     from_batch,
+    from_bytes_array,
     from_duration,
     from_failure,
     from_optional_text,
@@ -27,6 +30,8 @@ from perdure.store.jobs import Ended
 
 Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000
+_FEW = 50
+"""So few attempts that are not all alike are written in one statement: a second one would cost more than it saves."""
 
 
 class _Due(msgspec.Struct, frozen=True):
@@ -62,7 +67,7 @@ class Doubts:
             return {place for place, one in enumerate(ended) if fence(one) in self._fences}
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """An ended attempt as commit.sql takes it."""
 
     place: int
@@ -74,15 +79,15 @@ class _Row(msgspec.Struct, frozen=True):
     outcome: str
     state: str
     lane: str
-    queue: str | None
-    delay: int | None
     failures: int
     recoveries: int
-    reason: str | None
-    error: str | None
-    error_words: str | None
-    fingerprint: str | None
-    result: bytes | None
+    queue: str | None = None
+    delay: int | None = None
+    reason: str | None = None
+    error: str | None = None
+    error_words: str | None = None
+    fingerprint: str | None = None
+    result: bytes | None = None
 
 
 def fence(one: Ended) -> Fence:
@@ -95,7 +100,7 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
 
     def settling() -> Script[list[bool]]:
         doubtful = doubts.among(ended)
-        answers = yield from script(ended, doubtful)
+        answers = yield from _parted(ended, doubtful)
         if doubtful:
             doubts.settle([ended[place] for place in doubtful])
         return answers
@@ -105,8 +110,60 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
         # Only a batch in which a job dies that has a sink is more than one statement that changes something.
         is_transaction=any(one.outcome.sink is not None for one in ended),
         is_repeatable=True,
+        keeps_plans=True,
         when_in_doubt=lambda: doubts.add(ended),
     )
+
+
+def _parted(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
+    """Write the successes that are alike by themselves, if they are most of a batch, and the others as any batch."""
+    alike = [] if doubtful else _alike(ended)
+    if not alike:
+        return (yield from script(ended, doubtful))
+    answers = [False] * len(ended)
+    for (number,) in (yield Step("commit_succeeded", _succeeded([ended[place] for place in alike]))):
+        answers[alike[number - 1]] = True
+    if len(alike) < len(ended):
+        left = sorted(set(range(len(ended))).difference(alike))
+        for place, answer in zip(left, (yield from script([ended[place] for place in left], set())), strict=True):
+            answers[place] = answer
+    return answers
+
+
+def _alike(ended: Sequence[Ended]) -> list[int]:
+    """The places of the largest group of plain successes, in the order of ids; none if they are not worth it."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(ended):
+        outcome = one.outcome
+        if outcome.state == "succeeded" and outcome.note is None and outcome.queue is None:
+            key = (one.attempt, one.worker, outcome.lane, outcome.failures, outcome.recoveries)
+            groups.setdefault(key, []).append(place)
+    largest = max(groups.values(), key=len, default=[])
+    is_worth_it = len(largest) == len(ended) or len(largest) > max(_FEW, len(ended) // 2)
+    ids = [one.job_id for one in ended]
+    # What to do about a fence twice, or an id that can be no job's, is known by script().
+    if not is_worth_it or len(set(ids)) < len(ids) or not are_ids(ids):
+        return []
+    return sorted(largest, key=ids.__getitem__)
+
+
+def _succeeded(ended: Sequence[Ended]) -> dict[str, object]:
+    """Successes that are alike, as commit_succeeded.sql takes them."""
+    first = ended[0]
+    results = [one.outcome.result for one in ended]
+    is_same = len(set(results)) == 1
+    return {
+        "ids": from_array([one.job_id for one in ended]),
+        "started_at": from_array([str(to_microseconds(one.started_at)) for one in ended]),
+        "ended_at": from_array([str(to_microseconds(one.ended_at)) for one in ended]),
+        "results": "{}" if is_same else from_bytes_array(results),
+        "result": results[0] if is_same else None,
+        "worker": from_text(first.worker),
+        "attempt": str(first.attempt),
+        "failures": str(first.outcome.failures),
+        "recoveries": str(first.outcome.recoveries),
+        "lane": first.outcome.lane,
+    }
 
 
 def script(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:

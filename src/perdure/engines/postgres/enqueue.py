@@ -1,15 +1,24 @@
-"""Makes jobs durable, in one statement for any number of them; alone, together with others, or for a caller."""
+"""Makes jobs durable, in one statement for any number of them; alone, together with others, or for a caller.
+
+Jobs that differ only in their ids and arguments, as those of a bulk enqueue do, travel as two arrays; all others as one
+JSON text, which every driver of a caller can pass on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from perdure.engines.postgres.rows import (
+    are_ids,
+    from_array,
     from_batch,
+    from_bytes_array,
     from_duration,
     from_moment,
+    from_number,
     from_optional_text,
     from_text,
     is_id,
@@ -19,9 +28,13 @@ from perdure.errors import BadOption, EngineBusy
 from perdure.model.job import JobId, NewJob
 from perdure.model.state import Delivery
 
+T = TypeVar("T")
+
 _LARGEST = 5000
 """How many jobs one statement takes; larger batches are several statements in one transaction."""
 
+_FEW = 50
+"""Kinds of fewer jobs than this on average are not worth a statement each."""
 _TURNS = 10
 
 
@@ -32,7 +45,7 @@ class Hint(msgspec.Struct, frozen=True):
     sender: str = ""
 
 
-class JobRow(msgspec.Struct, frozen=True):
+class JobRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job as enqueue.sql takes it."""
 
     place: int
@@ -40,16 +53,16 @@ class JobRow(msgspec.Struct, frozen=True):
     task: str
     queue: str
     priority: int
-    delay: int | None
-    run_at: int | None
     delivery: Delivery
-    unique_key: str | None
-    max_attempts: int | None
-    retry: str | None
-    timeout: int | None
     args: bytes
-    schedule: str | None
-    tick_at: int | None
+    delay: int | None = None
+    run_at: int | None = None
+    unique_key: str | None = None
+    max_attempts: int | None = None
+    retry: str | None = None
+    timeout: int | None = None
+    schedule: str | None = None
+    tick_at: int | None = None
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -63,13 +76,66 @@ class _Standing(msgspec.Struct, frozen=True):
 
 def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
     """The verb; what is answered is the id that stands for each job."""
+    kinds = _kinds(jobs)
+    if kinds:
+        # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
+        is_transaction = len(kinds) > 1 or len(jobs) > _LARGEST
+        return Verb(
+            lambda: _alike(jobs, kinds, hint), is_transaction=is_transaction, is_repeatable=True, keeps_plans=True
+        )
     rows = [to_row(place, job) for place, job in enumerate(jobs)]
     return Verb(
         lambda: script(rows, hint),
-        # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
+        # [INV-15] The same.
         is_transaction=len(rows) > _LARGEST or (len(rows) > 1 and any(row.unique_key is not None for row in rows)),
         is_repeatable=True,
+        keeps_plans=True,
     )
+
+
+def _kinds(jobs: Sequence[NewJob]) -> list[list[NewJob]]:
+    """The jobs by what they have in common; none when there is too little of that, or more to it than making them."""
+    kinds: dict[tuple[object, ...], list[NewJob]] = {}
+    for job in jobs:
+        if job.unique is not None or job.schedule is not None or job.tick_at is not None:
+            return []
+        kind = (
+            job.task,
+            job.queue,
+            job.priority,
+            job.delivery,
+            job.delay,
+            job.run_at,
+            job.max_attempts,
+            job.retry,
+            job.timeout,
+        )
+        kinds.setdefault(kind, []).append(job)
+    is_worth_it = len(kinds) == 1 or len(kinds) <= len(jobs) // _FEW
+    return list(kinds.values()) if is_worth_it and are_ids(job.id for job in jobs) else []
+
+
+def _alike(jobs: Sequence[NewJob], kinds: Sequence[Sequence[NewJob]], hint: Hint) -> Script[list[JobId]]:
+    """Make the jobs kind by kind."""
+    for kind in kinds:
+        first = kind[0]
+        values = {
+            "task": from_text(first.task),
+            "queue": from_text(first.queue),
+            "priority": str(first.priority),
+            "delivery": first.delivery,
+            "delay": from_number(from_duration(first.delay)),
+            "run_at": from_number(from_moment(first.run_at)),
+            "max_attempts": from_number(first.max_attempts),
+            "retry": from_optional_text(first.retry),
+            "timeout": from_number(from_duration(first.timeout)),
+            "channel": hint.channel,
+            "sender": hint.sender,
+        }
+        for part in _parts(kind):
+            ids = from_array([job.id for job in part])
+            yield Step("enqueue_alike", {**values, "ids": ids, "args": from_bytes_array([job.args for job in part])})
+    return [job.id for job in jobs]
 
 
 def enqueue_within(jobs: Sequence[NewJob], hint: Hint) -> Script[list[JobId]]:
@@ -119,7 +185,7 @@ def _not_made(rows: Sequence[JobRow], made: set[str]) -> list[_Standing]:
     return missing
 
 
-def _parts(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:
+def _parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(rows), _LARGEST):
         yield rows[start : start + _LARGEST]
 

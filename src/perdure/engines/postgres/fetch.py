@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from perdure.engines.postgres.rows import from_text, to_job
-from perdure.engines.postgres.verb import Script, Step, Verb
+from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_number, from_text, to_job
+from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
@@ -15,11 +15,12 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> V
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
     is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
-    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction)
+    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction, keeps_plans=True)
 
 
 def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:
-    claimed: list[Job] = []
+    claimed: dict[str, list[Row]] = {want.queue: [] for want in wants}
+    left = limit
     rooms: list[int] = []
     in_vain: set[str] = set()
     is_checked = False
@@ -34,25 +35,35 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
         if limited:
             yield Step("fetch_lock", {"keys": [f"perdure {schema} {from_text(queue)}" for queue in limited]})
     for want in wants:
-        room, count = 0, min(want.count, limit - len(claimed))
+        room, count = 0, min(want.count, left)
         if count > 0 and want.queue not in in_vain:
-            rows = yield Step("fetch", _values(worker, want, count))
-            *_, offered, could_give, is_living = rows[0]
-            _check(worker, is_living)
+            values = _values(worker, want, count)
+            rows = yield Step("fetch", values)
+            if rows:
+                room = offered = rows[0][-1]
+            else:
+                ((offered, could_give, is_living),) = yield Step("fetch_nothing", values)
+                _check(worker, is_living)
+                room = offered if want.is_strict and could_give else 0
             is_checked = True
-            jobs = [to_job(row) for row in rows if row[0] is not None]
-            if jobs or (want.is_strict and could_give):
-                room = offered
-            if len(jobs) < offered:
+            if len(rows) < offered:
                 in_vain.add(want.queue)
-            claimed += jobs
+            claimed[want.queue] += rows
+            left -= len(rows)
         rooms.append(room)
     if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
-    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
-    claimed.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
-    return Fetched(jobs=claimed, rooms=tuple(rooms))
+    return Fetched(jobs=_in_order(claimed.values()), rooms=tuple(rooms))
+
+
+def _in_order(claimed: Iterable[list[Row]]) -> list[Job]:
+    """The jobs queue by queue: priority, then run_at, then id."""
+    jobs: list[Job] = []
+    for rows in claimed:
+        rows.sort(key=lambda row: (-row[PRIORITY], row[RUN_AT], row[0]))
+        jobs += map(to_job, rows)
+    return jobs
 
 
 def _is_limited(want: Want) -> bool:
@@ -63,12 +74,12 @@ def _values(worker: WorkerId, want: Want, count: int) -> dict[str, object]:
     return {
         "worker": from_text(worker),
         "queue": from_text(want.queue),
-        "count": count,
-        "share": want.retry_share,
-        "carry": want.carry,
+        "count": str(count),
+        "share": str(want.retry_share),
+        "carry": str(want.carry),
         "is_strict": want.is_strict,
-        "max_retries_running": want.max_retries_running,
-        "concurrency": want.concurrency,
+        "max_retries_running": from_number(want.max_retries_running),
+        "concurrency": from_number(want.concurrency),
     }
 
 

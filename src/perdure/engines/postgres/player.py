@@ -31,6 +31,8 @@ TRIES = 10
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 _SECOND_CHANCES = 2
+_ENOUGH = 4
+"""With so many connections some are set apart for statements whose plans are kept."""
 
 
 class Player:
@@ -54,7 +56,7 @@ class Player:
         while True:
             self._check_open()
             try:
-                with pool.connection() as connection:
+                with pool.connection(is_for_plans=self._keeps_plans(verb)) as connection:
                     if not verb.is_transaction:
                         return self._run(connection, verb.script())
                     with connection.transaction():
@@ -70,7 +72,7 @@ class Player:
         while True:
             self._check_open()
             try:
-                async with pool.connection() as connection:
+                async with pool.connection(is_for_plans=self._keeps_plans(verb)) as connection:
                     if not verb.is_transaction:
                         return await self._run_on_loop(connection, verb.script())
                     async with connection.transaction():
@@ -110,6 +112,10 @@ class Player:
         for pool in pools:
             pool.close()
 
+    def _keeps_plans(self, verb: AnyVerb) -> bool:
+        # Two kinds of connections would take each other's places where there are few of them.
+        return verb.keeps_plans and not self.address.has_pooler and self.address.connections >= _ENOUGH
+
     def _run(self, connection: ThreadConnection, script: Script[T]) -> T:
         cursor = RawCursor(connection)
         rows: list[Row] = []
@@ -118,7 +124,7 @@ class Player:
             while True:
                 found, values = self.prepared(step)
                 cursor.execute(found.text, values, binary=True)
-                rows = cursor.fetchall() if cursor.description else []
+                rows = cursor.fetchall() if _has_rows(cursor) else []
                 step = script.send(rows)
         except StopIteration as done:
             result: T = done.value
@@ -132,7 +138,7 @@ class Player:
             while True:
                 found, values = self.prepared(step)
                 await cursor.execute(found.text, values, binary=True)
-                rows = await cursor.fetchall() if cursor.description else []
+                rows = await cursor.fetchall() if _has_rows(cursor) else []
                 step = script.send(rows)
         except StopIteration as done:
             result: T = done.value
@@ -150,6 +156,11 @@ class Player:
                         del self._loops[key]
                 pool = self._loops[id(loop)] = LoopPool(self.address, loop)
         return pool
+
+
+def _has_rows(cursor: RawCursor[Row] | AsyncRawCursor[Row]) -> bool:
+    """Whether a statement gives rows at all; the cursor's description would tell too, and describe every column."""
+    return cursor.pgresult is not None and cursor.pgresult.nfields > 0
 
 
 class _Tries:

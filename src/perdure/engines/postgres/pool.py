@@ -1,8 +1,8 @@
 """Pools of connections: one for all threads, one for each event loop.
 
 Connections are made when they are needed and kept for the next who needs one; the last one given back goes out first,
-so that those too many fall idle and are let go. There is no thread and no task behind a pool: who needs a connection
-makes it, and learns at once why it cannot be made.
+so that those too many fall idle and are let go. Those that keep plans are a kind of their own. There is no thread and
+no task behind a pool: who needs a connection makes it, and learns at once why it cannot be made.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ class _Kept(Generic[C]):
         self._is_closed = False
         self._clock = SystemClock()
 
-    def take(self, timeout: float) -> C | None:
-        """An idle connection that is still there, with a new deadline; None if there is none."""
+    def take(self, timeout: float, *, is_for_plans: bool) -> C | None:
+        """An idle connection of that kind that is still there, with a new deadline; None if there is none."""
         while True:
             with self._lock:
-                if not self._idle:
+                places = range(len(self._idle) - 1, -1, -1)
+                place = next((at for at in places if self._idle[at].is_for_plans is is_for_plans), None)
+                if place is None:
                     return None
-                connection = self._idle.pop()
+                connection = self._idle.pop(place)
             if is_usable(connection):
                 connection.deadline = self._clock.monotonic() + timeout
                 return connection
@@ -66,10 +68,11 @@ class _Kept(Generic[C]):
         for one in ending:
             shut(one)
 
-    def drop(self) -> None:
-        """Let all idle connections go."""
+    def drop(self, most: int = 0) -> None:
+        """Let idle connections go, those idle for longest first, until there are so many at most."""
         with self._lock:
-            ending, self._idle = self._idle, []
+            ending = self._idle[: max(0, len(self._idle) - most)]
+            del self._idle[: len(ending)]
         for connection in ending:
             shut(connection)
 
@@ -89,7 +92,7 @@ class ThreadPool:
         self._busy = 0
 
     @contextmanager
-    def connection(self) -> Iterator[ThreadConnection]:
+    def connection(self, *, is_for_plans: bool = False) -> Iterator[ThreadConnection]:
         """A connection for the length of a call; one that broke, or is in the middle of something, is not kept."""
         timeout = self._address.timeout
         with self._changed:
@@ -97,9 +100,10 @@ class ThreadPool:
                 raise TookTooLongError(f"all {self._most} connections of this process were busy")
             self._busy += 1
         try:
-            connection = self._kept.take(timeout)
+            connection = self._kept.take(timeout, is_for_plans=is_for_plans)
             if connection is None:
-                connection = connect(self._address)
+                self._kept.drop(self._most - self._busy)
+                connection = connect(self._address, is_for_plans=is_for_plans)
                 connection.deadline = SystemClock().monotonic() + timeout
             try:
                 yield connection
@@ -128,27 +132,34 @@ class LoopPool:
         self._address = address
         self._kept: _Kept[LoopConnection] = _Kept()
         self._places = asyncio.Semaphore(address.connections)
+        self._busy = 0
         self.loop = loop
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[LoopConnection]:
+    async def connection(self, *, is_for_plans: bool = False) -> AsyncIterator[LoopConnection]:
         """A connection for the length of a call."""
-        timeout = self._address.timeout
+        timeout, most = self._address.timeout, self._address.connections
+        if self._places.locked():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._places.acquire()
+            except TimeoutError:
+                raise TookTooLongError(f"all {most} connections of this loop were busy") from None
+        else:
+            await self._places.acquire()
+        self._busy += 1
         try:
-            async with asyncio.timeout(timeout):
-                await self._places.acquire()
-        except TimeoutError:
-            raise TookTooLongError(f"all {self._address.connections} connections of this loop were busy") from None
-        try:
-            connection = self._kept.take(timeout)
+            connection = self._kept.take(timeout, is_for_plans=is_for_plans)
             if connection is None:
-                connection = await connect_on_loop(self._address)
+                self._kept.drop(most - self._busy)
+                connection = await connect_on_loop(self._address, is_for_plans=is_for_plans)
                 connection.deadline = SystemClock().monotonic() + timeout
             try:
                 yield connection
             finally:
                 self._kept.give_back(connection)
         finally:
+            self._busy -= 1
             self._places.release()
 
     def drop(self) -> None:

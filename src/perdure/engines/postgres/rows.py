@@ -6,8 +6,9 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,13 +21,41 @@ from perdure.model.job import Job, JobId
 
 _MICROSECOND = timedelta(microseconds=1)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_IDS = re.compile(f"{_ID.pattern}(?:,{_ID.pattern})*", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
+_NOTHING = (None,) * 14
+PRIORITY = 6
+RUN_AT = 7
+"""Where these columns stand in a job's row."""
+
+# The jobs of a batch share most of their moments.
+_moment = functools.lru_cache(maxsize=1000)(from_microseconds)
 
 
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
+    if row[16:30] == _NOTHING:
+        # Most jobs that are fetched: what is null need not be looked at.
+        return Job(
+            id=row[0],
+            task=to_text(row[1]),
+            queue=to_text(row[2]),
+            state=row[3],
+            lane=row[4],
+            args=bytes(row[5]),
+            priority=row[6],
+            run_at=_moment(row[7]),
+            attempt=row[8],
+            failures=row[9],
+            recoveries=row[10],
+            delivery=row[11],
+            created_at=_moment(row[12]),
+            worker=to_worker(row[13]),
+            started_at=to_moment(row[14]),
+            is_cancelling=row[15],
+        )
     return Job(
         id=row[0],
         task=to_text(row[1]),
@@ -35,27 +64,27 @@ def to_job(row: Row) -> Job:
         lane=row[4],
         args=bytes(row[5]),
         priority=row[6],
-        run_at=from_microseconds(row[7]),
+        run_at=_moment(row[7]),
         attempt=row[8],
         failures=row[9],
         recoveries=row[10],
         delivery=row[11],
-        created_at=from_microseconds(row[12]),
-        origin=to_optional_text(row[13]),
-        unique=to_optional_text(row[14]),
-        max_attempts=row[15],
-        retry=to_optional_text(row[16]),
-        timeout=to_duration(row[17]),
-        delay=to_duration(row[18]),
-        reason=to_optional_text(row[19]),
-        error=to_failure(row[20]),
-        result=None if row[21] is None else bytes(row[21]),
-        worker=to_worker(row[22]),
-        started_at=to_moment(row[23]),
-        ended_at=to_moment(row[24]),
-        replayed_at=to_moment(row[25]),
-        parked_at=to_moment(row[26]),
-        is_cancelling=row[27],
+        created_at=_moment(row[12]),
+        worker=to_worker(row[13]),
+        started_at=to_moment(row[14]),
+        is_cancelling=row[15],
+        origin=to_optional_text(row[16]),
+        unique=to_optional_text(row[17]),
+        max_attempts=row[18],
+        retry=to_optional_text(row[19]),
+        timeout=to_duration(row[20]),
+        delay=to_duration(row[21]),
+        reason=to_optional_text(row[22]),
+        error=to_failure(row[23]),
+        result=None if row[24] is None else bytes(row[24]),
+        ended_at=to_moment(row[25]),
+        replayed_at=to_moment(row[26]),
+        parked_at=to_moment(row[27]),
         schedule=to_optional_text(row[28]),
         tick_at=to_moment(row[29]),
     )
@@ -97,13 +126,33 @@ def from_ids(ids: Sequence[JobId]) -> list[str]:
     return [job_id for job_id in ids if _ID.fullmatch(job_id)]
 
 
+def from_number(value: int | None) -> str | None:
+    """A number as a text: then it has the type that the statement gives it, however large it is."""
+    return None if value is None else str(value)
+
+
+def from_array(texts: Iterable[str]) -> str:
+    """Ids or numbers as an array is written; for parameters that are arrays from the start."""
+    return f"{{{','.join(texts)}}}"
+
+
+def from_bytes_array(values: Iterable[bytes | None]) -> str:
+    """The same for bytes."""
+    return from_array(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values])
+
+
+def are_ids(texts: Iterable[str]) -> bool:
+    """Whether these can all be ids of jobs."""
+    return _IDS.fullmatch(",".join(texts)) is not None
+
+
 def is_id(text: str) -> bool:
     """Whether this can be the id of a job."""
     return _ID.fullmatch(text) is not None
 
 
 def to_moment(value: int | None) -> datetime | None:
-    return None if value is None else from_microseconds(value)
+    return None if value is None else _moment(value)
 
 
 def from_moment(value: datetime | None) -> int | None:

@@ -29,6 +29,7 @@ from perdure.engines.postgres.address import Address, read_address
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.change import change as change_jobs
 from perdure.engines.postgres.connection import connect, shut
+from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.player import Player
 from perdure.engines.postgres.schema import migrate, schema_status
@@ -266,14 +267,19 @@ class PostgresStore:
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
         ids = self._player.play(enqueue.enqueue(jobs, hint))
-        self._wakeups.hint(is_sent=hint.channel is not None)
+        self._announced(hint)
         return ids
 
     async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
         ids = await self._player.play_on_loop(enqueue.enqueue(jobs, hint))
-        self._wakeups.hint(is_sent=hint.channel is not None)
+        self._announced(hint)
         return ids
+
+    def _announced(self, hint: Hint) -> None:
+        if hint.channel is not None:
+            self._wakeups.sent()
+        self._wakeups.hint(is_sent=hint.channel is not None)
 
     def _commit(self, ended: Sequence[Ended]) -> builtins.list[bool]:
         answers = self._player.play(commit.commit(ended, self._doubts))

@@ -1,10 +1,11 @@
 """Hints that something may be ready: at once inside this process, through LISTEN and NOTIFY to and from others.
 
 A NOTIFY makes all commits of the database wait for each other, so each process sends few: the first goes with the
-statement that made jobs, those that come close upon it are owed and sent as one. What this process does itself wakes
-its own subscribers directly. One thread with a connection of its own listens, and sends what is owed; it starts when
-there is the first subscriber or the first hint to send, mends its connection with growing pauses, and stops with
-`close()`.
+statement that made jobs, those that come close upon it are owed and sent as one. How close follows how long such a
+statement takes: where commits are quick each single job is announced at once, where they queue up hints become rare.
+What this process does itself wakes its own subscribers directly. One thread with a connection of its own listens, and
+sends what is owed; it starts when there is the first subscriber or the first hint to send, mends its connection with
+growing pauses, and stops with `close()`.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
 from perdure.engines.postgres.sql import quoted, statement
 
-GAP = 0.025
-"""The shortest time between two hints to other processes, in seconds."""
+_LEAST_GAP = 0.002
+_MOST_GAP = 0.025
+"""Between these lies the shortest time between two hints to other processes, in seconds."""
+_GAP_PER_COMMIT = 2.0
+"""How many times as long as the statement that carried one hint the gap to the next one is."""
 _LOCAL_GAP = 0.003
 """The shortest time between two hints inside this process, while there is a thread to make up for those left out."""
 _FIRST_PAUSE = 0.05
@@ -49,6 +53,7 @@ class PostgresWakeups:
         self._random = random.Random()
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
+        self._gap = _MOST_GAP
         self._last_sent = float("-inf")
         self._last_woken = float("-inf")
         self._is_owed = False
@@ -76,7 +81,7 @@ class PostgresWakeups:
         """The hint that may go with a statement now; an empty one when another went a moment ago."""
         now = self._clock.monotonic()
         with self._lock:
-            if not self._has_thread or now - self._last_sent < GAP:
+            if not self._has_thread or now - self._last_sent < self._gap:
                 return Hint()
             self._last_sent = now
         return Hint(self._channel, self._sender)
@@ -85,17 +90,23 @@ class PostgresWakeups:
         """The hint for a caller's transaction: nobody knows when it commits, this process no better than others."""
         return Hint(self._channel) if self._address.has_hints else Hint()
 
+    def sent(self) -> None:
+        """The statement that carried a hint is done: what it took says how soon the next may go."""
+        took = self._clock.monotonic() - self._last_sent
+        self._gap = min(_MOST_GAP, max(_LEAST_GAP, _GAP_PER_COMMIT * took))
+
     def hint(self, *, is_sent: bool = False) -> None:
         """Wake the subscribers here, at once or in a moment, and unless a hint went already, others soon."""
-        is_late = False
+        is_news = False
         if self._subscribers:
-            if self._is_listening and self._clock.monotonic() - self._last_woken < _LOCAL_GAP:
-                is_late = self._is_local_owed = True
-            else:
+            if not self._is_listening or self._clock.monotonic() - self._last_woken >= _LOCAL_GAP:
                 self._wake_all()
-        if not is_sent and self._has_thread:
-            is_late = self._is_owed = True
-        if is_late:
+            elif not self._is_local_owed:
+                is_news = self._is_local_owed = True
+        if not is_sent and self._has_thread and not self._is_owed:
+            is_news = self._is_owed = True
+        # Whoever owes already has been told so: waking the thread for each hint would cost more than many a hint saves.
+        if is_news:
             self._ring()
 
     def close(self) -> None:
@@ -183,7 +194,7 @@ class PostgresWakeups:
             return _LOOK_EVERY
         now = self._clock.monotonic()
         with self._lock:
-            left = self._last_sent + GAP - now
+            left = self._last_sent + self._gap - now
             if left > 0 and not self._is_closing:
                 return left
             self._last_sent, self._is_owed = now, False

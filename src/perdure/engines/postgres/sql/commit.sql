@@ -4,8 +4,9 @@
 -- Concurrency: of two commits of an attempt the first finds it running; the other waits for it and finds nothing. A job
 --     whose cancellation was asked for ends cancelled where it would have gone on, and keeps the reason given with the
 --     request: no retry outlives a cancel.
--- Indexes: the primary key. A worker is present exactly while a job runs, so the fence says nothing about the state:
---     else the planner could walk through all running jobs instead.
+-- Indexes: the primary key, also where the planner takes the batch for larger than it is: the ids are given to it once
+--     more by themselves. A worker is present exactly while a job runs, so the fence says nothing about the state: else the
+--     planner could walk through all running jobs instead.
 WITH ended AS MATERIALIZED (
     SELECT
         one.*,
@@ -73,9 +74,21 @@ accepted AS (
 -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
     WHERE
         jobs.id = ended.id
+        AND jobs.id = ANY(ARRAY(SELECT ended.id FROM ended))
         AND jobs.attempt = ended.attempt
         AND jobs.worker = ended.worker
-    RETURNING ended.place, jobs.delay
+    RETURNING
+        ended.place,
+        ended.id,
+        ended.attempt,
+        ended.outcome,
+        ended.state,
+        ended.reason,
+        ended.error,
+        ended.worker,
+        ended.started_at,
+        ended.ended_at,
+        jobs.delay
 ),
 
 recorded AS (
@@ -91,18 +104,17 @@ recorded AS (
         delay
     )
     SELECT
-        ended.id,
-        ended.attempt,
-        ended.outcome,
-        ended.reason,
-        ended.error,
-        ended.worker,
-        ended.started_at,
-        ended.ended_at,
+        accepted.id,
+        accepted.attempt,
+        accepted.outcome,
+        accepted.reason,
+        accepted.error,
+        accepted.worker,
+        accepted.started_at,
+        accepted.ended_at,
         accepted.delay
     FROM accepted
-    INNER JOIN ended ON ended.place = accepted.place
-    WHERE ended.state <> 'succeeded'
+    WHERE accepted.state <> 'succeeded'
 )
 
 SELECT accepted.place
