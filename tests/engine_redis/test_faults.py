@@ -16,6 +16,7 @@ from tests.servers.redis_books import audit
 from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.lua import script
+from perdure.engines.redis.schema import VERSION
 from perdure.engines.redis.store import RedisStore
 from perdure.errors import (
     BadSetting,
@@ -25,6 +26,7 @@ from perdure.errors import (
     EngineUnreachable,
     PerdureError,
     SchemaTooNew,
+    SchemaTooOld,
     Unsupported,
 )
 from perdure.store import Store
@@ -88,9 +90,16 @@ def test_a_server_that_may_evict_keys_is_refused_with_what_to_set(server: RedisS
 
 
 def test_a_store_of_a_newer_perdure_is_refused(server: RedisServer) -> None:
-    server.ask("SET", "{perdure}:schema", 2)
-    with pytest.raises(SchemaTooNew, match="version 2"):
+    server.ask("SET", "{perdure}:schema", VERSION + 1)
+    with pytest.raises(SchemaTooNew, match=f"version {VERSION + 1}"):
         open_store(server.url, clock=VirtualClock())
+
+
+def test_a_store_with_a_layout_that_was_never_released_is_refused_and_left_alone(server: RedisServer) -> None:
+    server.ask("SET", "{perdure}:schema", 1)
+    with pytest.raises(SchemaTooOld, match="version 1"):
+        open_store(server.url, clock=VirtualClock())
+    assert server.ask("GET", "{perdure}:schema") == b"1"
 
 
 def test_every_call_survives_a_server_that_forgets_scripts(own: Scene, server: RedisServer) -> None:

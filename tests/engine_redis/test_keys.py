@@ -25,7 +25,7 @@ def fill(scene: Scene) -> None:
     """A job in every state, workers living and vanished, a pause and a setting."""
     worker = scene.worker()
     done = scene.running(worker, unique="done")
-    scene.end(done, success(done))
+    scene.end(done, success(done, result=b"1" * 1000))
     scene.dead(worker, unique="dead")
     forwarded = scene.running(worker)
     scene.end(forwarded, death(forwarded, sink="queue:graveyard"))
