@@ -217,7 +217,7 @@ def test_a_key_of_another_kind_stops_a_script_before_it_writes(own: Scene, serve
         kept = server.ask("DUMP", f"{{perdure}}:{name}")
         server.ask("SET", f"{{perdure}}:{name}", "something else")
         with pytest.raises(EngineError):
-            own.store.enqueue([own.new_job(), own.new_job(delay=SECOND)]).wait()
+            own.store.enqueue([own.new_job(unique="7"), own.new_job(delay=SECOND)]).wait()
         server.ask("DEL", f"{{perdure}}:{name}")
         if kept is not None:
             server.ask("RESTORE", f"{{perdure}}:{name}", 0, kept)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 
 from perdure.clock import to_microseconds
-from perdure.engines.redis.record import END
+from perdure.engines.redis.record import END, within_or_beside
 from perdure.engines.redis.rows import AttemptRecord, from_duration, from_failure, from_record
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.failure import Failure
@@ -20,8 +20,6 @@ from perdure.store.jobs import Ended
 MOST = 1000
 """The most attempts that one script settles."""
 
-WITHIN = 100
-"""The longest result that a job's record has room for; longer ones have a place of their own."""
 _HEAD = END.join((b"succeeded", b"%d", b"", b"%d", b"", b"%b", b"%d", b"%d", b"%d", b"%b", b"", b"", b"", b"%b", b""))
 """A record up to its result, as fragments/record.lua has it: attempt, started_at, reason, failures, recoveries,
 attempt_ended_at, token, result."""
@@ -87,12 +85,7 @@ def _success(one: Ended, token: str) -> tuple[Argument, Argument]:
     """The record's beginning from now on, and the result if the record is not the place for it."""
     outcome = one.outcome
     result = outcome.result
-    if result is None:
-        within, beside = b"", b""
-    elif len(result) <= WITHIN and END not in result:
-        within, beside = b"=" + result, b""
-    else:
-        within, beside = b"", b"=" + result
+    within, beside = (b"", b"") if result is None else within_or_beside(result)
     head = _HEAD % (
         one.attempt,
         to_microseconds(one.started_at),

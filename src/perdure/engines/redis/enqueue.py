@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.clock import to_microseconds
+from perdure.engines.redis.record import within_or_beside
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.errors import BadOption
@@ -12,7 +13,7 @@ from perdure.model.job import JobId, NewJob
 
 KIND_WIDTH = 11
 """How many arguments a kind takes."""
-JOB_WIDTH = 4
+JOB_WIDTH = 5
 """How many a job takes beside its kind."""
 MOST = 50_000
 """The most jobs that one batch may make: all or none is one script, and a server waits for each script to end."""
@@ -59,7 +60,8 @@ def to_arguments(jobs: Sequence[NewJob]) -> tuple[list[Argument], list[Argument]
         if number is None:
             number = known[kind] = len(known) + 1
             kinds += _to_kind(job)
-        made += (number, job.id, job.args, b"" if job.unique is None else optional(job.unique))
+        unique = b"" if job.unique is None else optional(job.unique)
+        made += (number, job.id, unique, *within_or_beside(job.args))
     return kinds, made
 
 

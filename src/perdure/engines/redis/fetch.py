@@ -26,8 +26,8 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int) -> Verb[Fetched]:
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
-    now, claimed, errors, lines, rooms = answer
-    jobs = to_claimed(claimed, errors, worker, now)
+    now, claimed, args, errors, lines, rooms = answer
+    jobs = to_claimed(claimed, args, errors, worker, now)
     if lines > 1:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))

@@ -37,7 +37,7 @@ KEYS = (
     Key(
         name="args",
         type="hash",
-        holds="the id of every job and its arguments",
+        holds="the id of each job whose arguments are too long for its record, and those arguments",
         writers=("enqueue", "fire", "prune"),
     ),
     Key(

@@ -15,6 +15,8 @@ from perdure.model.job import Job, JobId, WorkerId
 
 END = b"\xff"
 """No text in UTF-8 has this byte."""
+WITHIN = 200
+"""The longest args and results that a record has room for: it is written anew with each step."""
 
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _CLAIMED = 4
@@ -56,13 +58,21 @@ class Record(msgspec.Struct, frozen=True):
     delivery: bytes
     timeout: bytes
     tick_at: bytes
+    args: bytes
+
+
+def within_or_beside(value: bytes) -> tuple[bytes, bytes]:
+    """Args or a result as a field of the record, or as what is kept beside it; the other is empty."""
+    if len(value) <= WITHIN and END not in value:
+        return b"=" + value, b""
+    return b"", b"=" + value
 
 
 def to_record(text: bytes) -> Record:
     return Record(*text.split(END)[:-1])
 
 
-def to_job(job_id: bytes, text: bytes, args: bytes, error: bytes | None, result: bytes | None = None) -> Job:
+def to_job(job_id: bytes, text: bytes, args: bytes | None, error: bytes | None, result: bytes | None = None) -> Job:
     """The job of a record and what is kept beside it."""
     found = to_record(text)
     return Job(
@@ -71,7 +81,7 @@ def to_job(job_id: bytes, text: bytes, args: bytes, error: bytes | None, result:
         queue=found.queue.decode(),
         state=cast("Any", found.state.decode()),
         lane="retry" if found.lane else "fresh",
-        args=args,
+        args=found.args[1:] if found.args else args or b"",
         priority=int(found.priority),
         run_at=from_microseconds(int(found.run_at)),
         attempt=int(found.attempt),
@@ -99,25 +109,31 @@ def to_job(job_id: bytes, text: bytes, args: bytes, error: bytes | None, result:
     )
 
 
-def to_claimed(claimed: Sequence[bytes], errors: Sequence[bytes], worker: WorkerId, now: bytes) -> list[Job]:
-    """The jobs that a fetch claimed, running: of each its place in line, args and record as it was before."""
+def to_claimed(
+    claimed: Sequence[bytes], args: Sequence[bytes], errors: Sequence[bytes], worker: WorkerId, now: bytes
+) -> list[Job]:
+    """The jobs that a fetch claimed, running: of each its place in line, and its record as it was before."""
     failures = dict(zip(errors[::2], errors[1::2], strict=True))
+    beside = dict(zip(args[::2], args[1::2], strict=True))
     started_at = from_microseconds(int(now))
     # Jobs that were enqueued together differ in id, args and attempt only: the rest is read once.
     alike: dict[bytes, Job] = {}
     jobs = []
-    for place, args, text in zip(claimed[::3], claimed[1::3], claimed[2::3], strict=True):
+    for place, text in zip(claimed[::2], claimed[1::2], strict=True):
         _, attempt, _, _, rest = text.split(END, _CLAIMED)
+        rest, within, _ = rest.rsplit(END, 2)
         job_id = place[_PLACE:]
         like = alike.get(rest)
         if like is None:
-            like = replace(to_job(job_id, text, b"", None), state="running", worker=worker, started_at=started_at)
+            like = replace(to_job(job_id, text, None, None), state="running", worker=worker, started_at=started_at)
             alike[rest] = like
-        error = failures.get(job_id) if failures else None
-        changed = {"id": JobId(job_id.decode()), "args": args, "attempt": int(attempt) + 1}
-        jobs.append(
-            replace(like, **changed) if error is None else replace(like, **changed, error=_decode_failure(error))
+        job = replace(
+            like,
+            id=JobId(job_id.decode()),
+            args=within[1:] if within else beside[job_id],
+            attempt=int(attempt) + 1,
         )
+        jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
     return jobs
 
 

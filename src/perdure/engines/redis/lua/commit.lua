@@ -21,11 +21,10 @@
 --+ forwards
 --+ room
 local SUCCESS, OTHER = 4, 16
--- A running job's record after its fence: whether it is to be cancelled, and from the lane on the rest of it.
+-- A running job's record after its fence: whether it is to be cancelled, and where it goes on with the lane.
 local REST = '^[^\255]*\255([^\255]*)\255' .. string.rep('[^\255]*\255', ENDED_AT - REASON + 1)
-  .. '(([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255.*)$'
+  .. '()([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255'
 expect('zset', 'ended')
-expect('hash', 'counts', 'unique')
 
 -- Who holds an attempt: its number, the worker, and what is taken from it.
 local holders = {}
@@ -64,7 +63,7 @@ local function look_at(at, record)
   local id, job = ARGV[at], fields_of(record)
   holder_of(ARGV[at + 1])
   expect('zset', 'waiting', 'dead', 'cancelled')
-  expect('hash', 'errors')
+  expect('hash', 'errors', 'unique')
   expect('list', 'attempts:' .. id)
   line_of('ready', ARGV[at + 5], given(ARGV[at + 10]) or job[QUEUE])
   if ARGV[at + 14] ~= '' then
@@ -96,6 +95,7 @@ end
 -- Ends what only live jobs have.
 local function retire(id, task, unique, schedule)
   if unique ~= '' then
+    expect('hash', 'unique')
     freed[#freed + 1] = {task, unique, id}
   end
   if schedule ~= '' then
@@ -108,7 +108,7 @@ end
 local function succeed(id, fence, head, result, record)
   local is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
   local at = #written + 1
-  written[at], written[at + 1] = id, head .. now_text .. END .. rest
+  written[at], written[at + 1] = id, head .. now_text .. END .. string.sub(record, rest)
   ended[at], ended[at + 1] = now_text, id
   if let_go(fence, id, is_cancelling).attempt ~= '1' then
     recovered[#recovered + 1] = id

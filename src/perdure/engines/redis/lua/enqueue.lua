@@ -13,8 +13,7 @@
 --+ make
 local KINDS = 4
 local first = KINDS + tonumber(ARGV[3]) * KIND_WIDTH
-expect('zset', 'jobs', 'waiting')
-expect('hash', 'args', 'counts', 'unique')
+expect('zset', 'jobs')
 
 local asked = {}
 for at = first + 1, #ARGV, JOB_WIDTH do
@@ -33,7 +32,10 @@ for number, id in ipairs(asked) do
     if wrong then
       return wrong
     end
-    local holder, unique = false, ARGV[at + 3]
+    local holder, unique = false, ARGV[at + 2]
+    if ARGV[at + 4] ~= '' then
+      expect('hash', 'args')
+    end
     if unique ~= '' then
       -- [INV-12] One live job per task and unique key.
       local field = unique_field(kind.task, unique)
@@ -54,10 +56,9 @@ end
 -- [INV-15] Nothing can go wrong any more: a batch is made whole or not at all.
 for _, job in ipairs(new) do
   local id = ARGV[job + 1]
-  make(made[id], id, ARGV[job + 2], ARGV[job + 3])
+  make(made[id], id, ARGV[job + 2], ARGV[job + 3], ARGV[job + 4])
 end
 write_made()
 write_lines()
-write_counts()
 tell_news()
 return others

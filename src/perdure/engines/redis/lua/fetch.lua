@@ -2,9 +2,9 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
 --     max_retries_running and concurrency ('' for none).
--- Returns: nil when the worker's lease does not hold; else now; place, args, record (as it was before the claim) of each job
---     claimed, line by line and in order; id, error of each that has one; the number of lines claimed from; and the room offered
---     to each want, 0 where nothing could be claimed.
+-- Returns: nil when the worker's lease does not hold; else now; place and record (as it was before the claim) of each job
+--     claimed, line by line and in order; id and args of each whose args are not in the record; id and error of each that has
+--     one; the number of lines claimed from; and the room offered to each want, 0 where nothing could be claimed.
 -- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
 --     are read before the first write. Looks at no more jobs than it claims.
 --+ start
@@ -14,7 +14,7 @@
 --+ paused
 --+ room
 local worker, limit = ARGV[3], tonumber(ARGV[4])
-expect('hash', 'counts', 'paused', 'paused_until', 'running:' .. worker)
+expect('hash', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
@@ -90,7 +90,14 @@ end
 
 -- What is claimed is looked at before anything is written: a key of another kind stops the script here.
 local records = read_many(prefix .. 'records', ids)
-local args = read_many(prefix .. 'args', ids)
+local args = {}
+for number, record in ipairs(records) do
+  -- The args are the last field: is it empty?
+  if record and string.byte(record, -2) == 255 then
+    args[#args + 1] = ids[number]
+    args[#args + 1] = redis.call('HGET', prefix .. 'args', ids[number])
+  end
+end
 local errors = {}
 for _, part in ipairs(parts) do
   -- What never ran has no error.
@@ -106,7 +113,7 @@ for _, part in ipairs(parts) do
 end
 
 if #ids == 0 then
-  return {now_text, {}, {}, 0, rooms}
+  return {now_text, {}, {}, {}, 0, rooms}
 end
 begin_to_write()
 local sources = 0
@@ -118,19 +125,19 @@ local claimed = {}
 local held = {}
 local written = {}
 local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
-local at, to = 0, 0
+local at = 0
 for _, part in ipairs(parts) do
   local number = 0
   for place = part[3], part[4] do
     local id, record = ids[place], records[place]
-    local attempt, rest = string.match(record or '', '^ready\255(%d+)\255[^\255]*\255[^\255]*\255(.*)$')
+    local attempt, rest = string.match(record or '', '^ready\255(%d+)\255[^\255]*\255[^\255]*\255()')
     if attempt then
       -- [INV-4] The only place that writes an attempt's number.
       attempt = attempt + 1
-      written[at + 1], written[at + 2] = id, 'running\255' .. attempt .. claim .. rest
+      written[at + 1], written[at + 2] = id, 'running\255' .. attempt .. claim .. string.sub(record, rest)
       held[at + 1], held[at + 2] = id, attempt
-      claimed[to + 1], claimed[to + 2], claimed[to + 3] = places[place], args[place], record
-      at, to, number = at + 2, to + 3, number + 1
+      claimed[at + 1], claimed[at + 2] = places[place], record
+      at, number = at + 2, number + 1
     end
   end
   count('ready', part[1], part[2], part[3] - part[4] - 1)
@@ -139,4 +146,4 @@ end
 write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'running:' .. worker, held)
 write_counts()
-return {now_text, claimed, errors, sources, rooms}
+return {now_text, claimed, args, errors, sources, rooms}

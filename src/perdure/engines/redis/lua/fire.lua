@@ -16,8 +16,8 @@
 --+ room
 --+ schedule
 local HEAD, KINDS = 8, 4
-expect('zset', 'jobs', 'waiting')
-expect('hash', 'records', 'args', 'counts', 'unique')
+expect('zset', 'jobs')
+expect('hash', 'records', 'args', 'unique')
 
 local answers = {}
 local taken = {}
@@ -63,10 +63,9 @@ for _, step in ipairs(taken) do
 end
 for _, each in ipairs(new) do
   local job = each[2]
-  make(each[1], ARGV[job + 1], ARGV[job + 2], ARGV[job + 3])
+  make(each[1], ARGV[job + 1], ARGV[job + 2], ARGV[job + 3], ARGV[job + 4])
 end
 write_made()
 write_lines()
-write_counts()
 tell_news()
 return answers

@@ -1,10 +1,10 @@
 -- Makes jobs from arguments. Jobs of one kind share task, queue, priority, delay, run_at, max_attempts, retry, delivery,
 -- timeout, schedule, tick_at, which stand once for all of them; of delay and run_at at most one is not ''. A job has kind (its
--- place among the kinds), id, args, unique. retry, schedule and unique are '' for none, else '=' and it. Needs the fragments
--- `many`, `counts`, `lines`, `unique` and `unfinished`.
-local KIND_WIDTH, JOB_WIDTH = 11, 4
+-- place among the kinds), id, unique, args, long args. retry, schedule, unique and both args are '' for none, else '=' and it.
+-- Needs the fragments `many`, `counts`, `lines`, `unique` and `unfinished`.
+local KIND_WIDTH, JOB_WIDTH = 11, 5
 local kinds = {}
-local made_records, made_args, made_ids = {}, {}, {}
+local made_records, made_args, made_ids, made_unique, scheduled = {}, {}, {}, {}, {}
 
 -- A kind as its jobs need it, or what is wrong with it; asked for before the first write. The kinds begin at `first`.
 local function look_at_kind(number, first)
@@ -26,7 +26,7 @@ local function look_at_kind(number, first)
     run_at = ARGV[at + 4]
   end
   local state = tonumber(run_at) <= now and 'ready' or 'waiting'
-  -- A record as fragments/record.lua has it, but for the unique key, which stands between the two.
+  -- A record as fragments/record.lua has it, but for the unique key between the two, and the args at the end.
   local head = {state, '0', '', '', '', '', '0', '0', '', '', '', '', '', '', '', '', queue, ''}
   local tail = {
     '', schedule, task, ARGV[at + 2], run_at, '', '', now_text, ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8],
@@ -40,28 +40,38 @@ local function look_at_kind(number, first)
   return kinds[number]
 end
 
-local function make(kind, id, args, unique)
+local function make(kind, id, unique, args, long_args)
   local at = #made_ids + 1
-  made_records[at], made_records[at + 1] = id, kind.head .. unique .. kind.tail
-  made_args[at], made_args[at + 1] = id, args
+  made_records[at], made_records[at + 1] = id, kind.head .. unique .. kind.tail .. args .. '\255'
   made_ids[at], made_ids[at + 1] = 0, id
+  if long_args ~= '' then
+    made_args[#made_args + 1] = id
+    made_args[#made_args + 1] = string.sub(long_args, 2)
+  end
   local members = kind.members
   at = #members + 1
   members[at], members[at + 1] = kind.score, kind.place .. id
   kind.number = kind.number + 1
   if unique ~= '' then
-    redis.call('HSET', prefix .. 'unique', unique_field(kind.task, unique), id)
+    made_unique[#made_unique + 1] = unique_field(kind.task, unique)
+    made_unique[#made_unique + 1] = id
   end
   if kind.schedule ~= '' then
-    redis.call('SADD', prefix .. unfinished_of(kind.schedule), id)
+    scheduled[#scheduled + 1] = {unfinished_of(kind.schedule), id}
   end
 end
 
+-- The counters come first: they need memory, and a key of another kind stops the script here.
 local function write_made()
-  write_many('HSET', prefix .. 'records', made_records)
-  write_many('HSET', prefix .. 'args', made_args)
-  write_many('ZADD', prefix .. 'jobs', made_ids)
   for _, kind in pairs(kinds) do
     count(kind.state, 'fresh', kind.queue, kind.number)
   end
+  write_counts()
+  write_many('HSET', prefix .. 'records', made_records)
+  write_many('HSET', prefix .. 'args', made_args)
+  write_many('HSET', prefix .. 'unique', made_unique)
+  for _, each in ipairs(scheduled) do
+    redis.call('SADD', prefix .. each[1], each[2])
+  end
+  write_many('ZADD', prefix .. 'jobs', made_ids)
 end
