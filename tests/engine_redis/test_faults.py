@@ -346,6 +346,7 @@ def test_a_restarted_server_is_found_again_by_threads_and_loops(server: RedisSer
         "redis://there?cluster=true&wait_replicas=1",
         "redis://there/3?cluster=true",
         "redis://there?ssl_ca_certs=ca.pem",
+        "rediss://there?ssl_cert_reqs=requird",
     ],
 )
 def test_a_url_that_makes_no_sense_is_refused_before_anything_is_tried(url: str) -> None:
@@ -359,7 +360,7 @@ def test_a_batch_too_large_for_one_script_is_refused(scene: Scene, store: RedisS
 
 
 def test_the_driver_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+    monkeypatch.setitem(__import__("sys").modules, "hiredis", None)
     with pytest.raises(Unsupported, match=r"pip install perdure\[redis\]"):
         open_store("redis://there", clock=VirtualClock())
 

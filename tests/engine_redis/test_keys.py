@@ -104,13 +104,14 @@ def test_bytes_that_no_text_has_are_kept_apart_from_the_record(scene: Scene) -> 
     assert (ended.state, ended.args, ended.result) == ("succeeded", b"\xff\xff=\xff", b"\xff")
 
 
-def test_two_prefixes_on_one_server_are_two_stores(store: RedisStore, scene: Scene, open_one, url: str) -> None:
+def test_two_prefixes_on_one_server_are_two_stores(
+    store: RedisStore, scene: Scene, open_one, url: str, client: redis.Redis
+) -> None:
     job_id = scene.enqueue()
     other = open_one(f"{url}-other")
     assert other.get([job_id]).wait() == [None]
     assert other.count(JobFilter()).wait() == 0
-    with other._player.client.driver as client:
-        client.delete(f"{other._address.tag}:schema")
+    client.delete(f"{other._address.tag}:schema")
 
 
 @pytest.mark.parametrize("queue", ["a:b", "{x}", "*", "", "retry:mail", "строка", "line\nbreak", "x" * 10_000])
