@@ -104,11 +104,16 @@ local function retire(id, task, unique, schedule)
   end
 end
 
+local successes = 0
+local tally = {}
+local beginning = now_text .. END
+
 -- What is to be written about an attempt that succeeded; the job stays in its lane.
 local function succeed(id, fence, head, result, record)
   local is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
-  local at = #written + 1
-  written[at], written[at + 1] = id, head .. now_text .. END .. string.sub(record, rest)
+  local at = 2 * successes + 1
+  successes = successes + 1
+  written[at], written[at + 1] = id, head .. beginning .. string.sub(record, rest)
   ended[at], ended[at + 1] = now_text, id
   if let_go(fence, id, is_cancelling).attempt ~= '1' then
     recovered[#recovered + 1] = id
@@ -121,17 +126,16 @@ local function succeed(id, fence, head, result, record)
   if unique ~= '' or schedule ~= '' then
     retire(id, task, unique, schedule)
   end
-  lane = lane == '' and 'fresh' or lane
-  count('running', lane, queue, -1)
-  count('succeeded', lane, queue, 1)
+  local line = (lane == '' and 'fresh:' or 'retry:') .. queue
+  tally[line] = (tally[line] or 0) + 1
 end
 
 local asked = {}
 local places = {}
-local at = 3
+local at, number = 3, 0
 while at <= #ARGV do
-  asked[#asked + 1] = ARGV[at]
-  places[#places + 1] = at
+  number = number + 1
+  asked[number], places[number] = ARGV[at], at
   at = at + (ARGV[at + 2] ~= '' and SUCCESS or OTHER)
 end
 local records = read_many(prefix .. 'records', asked)
@@ -156,6 +160,10 @@ for number, id in ipairs(asked) do
 end
 if not next(seen) then
   return refused
+end
+for line, number in pairs(tally) do
+  count_line('running', line, -number)
+  count_line('succeeded', line, number)
 end
 
 -- What becomes of a job whose attempt did not succeed, and has not been given up for good.

@@ -16,8 +16,8 @@ local first = KINDS + tonumber(ARGV[3]) * KIND_WIDTH
 expect('zset', 'jobs')
 
 local asked = {}
-for at = first + 1, #ARGV, JOB_WIDTH do
-  asked[#asked + 1] = ARGV[at]
+for number = 1, (#ARGV - first + 1) / JOB_WIDTH do
+  asked[number] = ARGV[first + 1 + (number - 1) * JOB_WIDTH]
 end
 local known = read_many(prefix .. 'records', asked)
 

@@ -33,10 +33,10 @@ local function choose(lane, queue, number)
   if number > 0 then
     local line = ready_line(lane, queue)
     local first = taken[line] or 0
-    parts[#parts + 1] = {lane, queue, #ids + 1, #ids + number}
-    for _, place in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
-      ids[#ids + 1] = string.sub(place, 20)
-      places[#places + 1] = place
+    local before = #ids
+    parts[#parts + 1] = {lane, queue, before + 1, before + number}
+    for at, place in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
+      ids[before + at], places[before + at] = string.sub(place, 20), place
     end
     taken[line] = first + number
   end

@@ -4,6 +4,7 @@
 -- Needs the fragments `many`, `counts`, `lines`, `unique` and `unfinished`.
 local KIND_WIDTH, JOB_WIDTH = 11, 5
 local kinds = {}
+local made_number = 0
 local made_records, made_args, made_ids, made_unique, scheduled = {}, {}, {}, {}, {}
 
 -- A kind as its jobs need it, or what is wrong with it; asked for before the first write. The kinds begin at `first`.
@@ -41,7 +42,8 @@ local function look_at_kind(number, first)
 end
 
 local function make(kind, id, unique, args, long_args)
-  local at = #made_ids + 1
+  local at = 2 * made_number + 1
+  made_number = made_number + 1
   made_records[at], made_records[at + 1] = id, kind.head .. unique .. kind.tail .. args .. '\255'
   made_ids[at], made_ids[at + 1] = 0, id
   if long_args ~= '' then
