@@ -79,6 +79,9 @@ local written = {}
 local ended = {}
 local results = {}
 local recovered = {}
+local failed = {}
+local dead = {}
+local cancelled = {}
 local freed = {}
 local finished = {}
 
@@ -182,7 +185,8 @@ local function put_where_it_belongs(id, job, lane, attempt, sink)
   job[ENDED_AT] = now_text
   retire(id, job[TASK], job[UNIQUE], job[SCHEDULE])
   if state == 'dead' then
-    redis.call('ZADD', prefix .. 'dead', 0, id)
+    dead[#dead + 1] = 0
+    dead[#dead + 1] = id
     if sink then
       -- [INV-22] Due to its sink in the very step in which it dies.
       begin_forward(id, attempt, home_of(job), sink)
@@ -191,7 +195,8 @@ local function put_where_it_belongs(id, job, lane, attempt, sink)
     ended[#ended + 1] = now_text
     ended[#ended + 1] = id
     if state == 'cancelled' then
-      redis.call('ZADD', prefix .. 'cancelled', 0, id)
+      cancelled[#cancelled + 1] = 0
+      cancelled[#cancelled + 1] = id
     end
   end
 end
@@ -219,7 +224,8 @@ local function settle(at, job)
   job[LANE], job[FAILURES], job[RECOVERIES] = lane == 'retry' and lane or '', ARGV[at + 6], ARGV[at + 7]
   job[FINGERPRINT] = given(ARGV[at + 13]) or ''
   if failure then
-    redis.call('HSET', prefix .. 'errors', id, failure)
+    failed[#failed + 1] = id
+    failed[#failed + 1] = failure
   end
   redis.call('RPUSH', prefix .. 'attempts:' .. id, token .. '|' .. delay .. '|' .. ARGV[at + 15])
   put_where_it_belongs(id, job, lane, holder.attempt, given(ARGV[at + 14]))
@@ -235,7 +241,10 @@ end
 write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'results', results)
 write_many('HDEL', prefix .. 'errors', recovered)
+write_many('HSET', prefix .. 'errors', failed)
 write_many('ZADD', prefix .. 'ended', ended)
+write_many('ZADD', prefix .. 'dead', dead)
+write_many('ZADD', prefix .. 'cancelled', cancelled)
 for _, each in ipairs(freed) do
   free_unique(each[1], each[2], each[3])
 end
