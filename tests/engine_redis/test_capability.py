@@ -6,7 +6,6 @@ import re
 from contextlib import closing
 
 import pytest
-from redis import exceptions
 from tests.conformance.scene import Scene
 from tests.servers.redis import RedisServer, with_options
 
@@ -14,6 +13,7 @@ from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.address import read_address
 from perdure.engines.redis.capability import capabilities, check, look
+from perdure.engines.redis.wire import ServerError
 from perdure.errors import EngineUnreachable, Unsupported
 from perdure.store.capability import Capabilities
 
@@ -51,7 +51,7 @@ def managed(info: str, rest: str = "there") -> Capabilities:
     def ask(*command: str) -> bytes:
         if command[0] == "INFO":
             return info.encode()
-        raise exceptions.ResponseError("unknown command 'CONFIG'")
+        raise ServerError("unknown command 'CONFIG'")
 
     server, address = look(ask), read_address(rest, is_tls=False)
     check(server, address)

@@ -16,6 +16,7 @@ from tests.servers.redis_books import audit
 from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.lua import script
+from perdure.engines.redis.schema import VERSION
 from perdure.engines.redis.store import RedisStore
 from perdure.errors import (
     BadSetting,
@@ -25,6 +26,7 @@ from perdure.errors import (
     EngineUnreachable,
     PerdureError,
     SchemaTooNew,
+    SchemaTooOld,
     Unsupported,
 )
 from perdure.store import Store
@@ -88,9 +90,16 @@ def test_a_server_that_may_evict_keys_is_refused_with_what_to_set(server: RedisS
 
 
 def test_a_store_of_a_newer_perdure_is_refused(server: RedisServer) -> None:
-    server.ask("SET", "{perdure}:schema", 2)
-    with pytest.raises(SchemaTooNew, match="version 2"):
+    server.ask("SET", "{perdure}:schema", VERSION + 1)
+    with pytest.raises(SchemaTooNew, match=f"version {VERSION + 1}"):
         open_store(server.url, clock=VirtualClock())
+
+
+def test_a_store_with_a_layout_that_was_never_released_is_refused_and_left_alone(server: RedisServer) -> None:
+    server.ask("SET", "{perdure}:schema", 1)
+    with pytest.raises(SchemaTooOld, match="version 1"):
+        open_store(server.url, clock=VirtualClock())
+    assert server.ask("GET", "{perdure}:schema") == b"1"
 
 
 def test_every_call_survives_a_server_that_forgets_scripts(own: Scene, server: RedisServer) -> None:
@@ -208,7 +217,7 @@ def test_a_key_of_another_kind_stops_a_script_before_it_writes(own: Scene, serve
         kept = server.ask("DUMP", f"{{perdure}}:{name}")
         server.ask("SET", f"{{perdure}}:{name}", "something else")
         with pytest.raises(EngineError):
-            own.store.enqueue([own.new_job(), own.new_job(delay=SECOND)]).wait()
+            own.store.enqueue([own.new_job(unique="7"), own.new_job(delay=SECOND)]).wait()
         server.ask("DEL", f"{{perdure}}:{name}")
         if kept is not None:
             server.ask("RESTORE", f"{{perdure}}:{name}", 0, kept)
@@ -337,6 +346,7 @@ def test_a_restarted_server_is_found_again_by_threads_and_loops(server: RedisSer
         "redis://there?cluster=true&wait_replicas=1",
         "redis://there/3?cluster=true",
         "redis://there?ssl_ca_certs=ca.pem",
+        "rediss://there?ssl_cert_reqs=requird",
     ],
 )
 def test_a_url_that_makes_no_sense_is_refused_before_anything_is_tried(url: str) -> None:
@@ -350,7 +360,7 @@ def test_a_batch_too_large_for_one_script_is_refused(scene: Scene, store: RedisS
 
 
 def test_the_driver_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+    monkeypatch.setitem(__import__("sys").modules, "hiredis", None)
     with pytest.raises(Unsupported, match=r"pip install perdure\[redis\]"):
         open_store("redis://there", clock=VirtualClock())
 

@@ -13,6 +13,7 @@ from tests.conformance.scene import SECOND, Scene, death, failure, success
 from tests.servers.redis_books import keys_of, patterns
 
 from perdure.engines.redis.keys import KEYS
+from perdure.engines.redis.record import WITHIN
 from perdure.engines.redis.store import RedisStore
 from perdure.model.queue_settings import QueueSettings
 from perdure.store.reads import JobFilter
@@ -24,8 +25,8 @@ WRITES = r"'(HSET|HSETNX|HDEL|HINCRBY|ZADD|ZREM|ZREMRANGEBYRANK|SADD|SREM|RPUSH|
 def fill(scene: Scene) -> None:
     """A job in every state, workers living and vanished, a pause and a setting."""
     worker = scene.worker()
-    done = scene.running(worker, unique="done")
-    scene.end(done, success(done))
+    done = scene.running(worker, unique="done", args=b'"' + b"x" * 1000 + b'"')
+    scene.end(done, success(done, result=b"1" * 1000))
     scene.dead(worker, unique="dead")
     forwarded = scene.running(worker)
     scene.end(forwarded, death(forwarded, sink="queue:graveyard"))
@@ -73,17 +74,44 @@ def test_each_key_is_written_by_the_scripts_that_are_listed_as_its_writers() -> 
     for script in named:
         text = (LUA / f"{script}.lua").read_text(encoding="utf-8")
         fragments = re.findall(r"^--\+ (\w+)$", text, re.MULTILINE)
-        writes = re.search(WRITES, text) or {"put_back", "make", "schedule", "forwards"} & set(fragments)
+        writes = re.search(WRITES, text) or "write_job(" in text or {"put_back", "make", "schedule", "forwards"} & set(fragments)
         assert bool(writes) == any(script in key.writers for key in KEYS), script
 
 
-def test_two_prefixes_on_one_server_are_two_stores(store: RedisStore, scene: Scene, open_one, url: str) -> None:
+@pytest.mark.parametrize("size", [0, 1, WITHIN, WITHIN + 1, 100_000])
+def test_args_and_results_come_back_whole_whether_or_not_the_record_has_room_for_them(scene: Scene, size: int) -> None:
+    text = bytes(range(97, 107)) * (size // 10 + 1)
+    args, result = text[:size], text[:size][::-1]
+    worker = scene.worker()
+    scene.enqueue(args=args)
+    (job,) = scene.fetch(worker)
+    assert job.args == args
+    scene.end(job, failure(job, state="ready", delay=0 * SECOND))
+    (again,) = scene.fetch(worker)
+    assert again.args == args
+    scene.end(again, success(again, result=result))
+    (listed,) = scene.store.list(JobFilter(), limit=10).wait()
+    assert (listed.args, listed.result) == (args, result)
+    assert scene.get(job.id) == listed
+
+
+def test_bytes_that_no_text_has_are_kept_apart_from_the_record(scene: Scene) -> None:
+    worker = scene.worker()
+    scene.enqueue(args=b"\xff\xff=\xff")
+    (job,) = scene.fetch(worker)
+    scene.end(job, success(job, result=b"\xff"))
+    ended = scene.get(job.id)
+    assert (ended.state, ended.args, ended.result) == ("succeeded", b"\xff\xff=\xff", b"\xff")
+
+
+def test_two_prefixes_on_one_server_are_two_stores(
+    store: RedisStore, scene: Scene, open_one, url: str, client: redis.Redis
+) -> None:
     job_id = scene.enqueue()
     other = open_one(f"{url}-other")
     assert other.get([job_id]).wait() == [None]
     assert other.count(JobFilter()).wait() == 0
-    with other._player.client.driver as client:
-        client.delete(f"{other._address.tag}:schema")
+    client.delete(f"{other._address.tag}:schema")
 
 
 @pytest.mark.parametrize("queue", ["a:b", "{x}", "*", "", "retry:mail", "строка", "line\nbreak", "x" * 10_000])

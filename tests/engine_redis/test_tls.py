@@ -66,3 +66,10 @@ def test_a_server_with_the_certificate_of_another_host_is_not_talked_to(
         pytest.raises(EngineUnreachable, match="certificate"),
     ):
         open_store(f"rediss://localhost:{opened.port}?{trusted}", clock=VirtualClock())
+
+
+def test_a_certificate_is_not_looked_at_only_when_the_url_says_so(port: int) -> None:
+    with closing(open_store(f"rediss://localhost:{port}?ssl_cert_reqs=none", clock=VirtualClock())) as store:
+        assert Scene(store, VirtualClock()).enqueue()
+    with pytest.raises(EngineUnreachable, match="certificate"):
+        open_store(f"rediss://localhost:{port}?ssl_cert_reqs=optional", clock=VirtualClock())

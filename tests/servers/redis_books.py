@@ -12,6 +12,7 @@ import redis
 
 from perdure.clock import to_microseconds
 from perdure.engines.redis.keys import KEYS
+from perdure.engines.redis.record import to_record
 from perdure.model.schedule import Schedule
 
 LIVE = ("waiting", "ready", "running")
@@ -51,11 +52,17 @@ def audit(client: redis.Redis, tag: str) -> list[str]:
 
 
 def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterator[str]:
-    jobs = _jobs(client, [key for key in kinds if key.startswith(f"{tag}:job:")], tag)
+    jobs = _records(client, tag)
+    for part in ("args", "errors", "results"):
+        beside = {job_id.decode() for job_id in client.hkeys(f"{tag}:{part}")}
+        # A record that has no args of its own has them beside it; whatever is beside belongs to a job.
+        wanted_of = {job_id for job_id, job in jobs.items() if part != "args" or "args" not in job}
+        if beside - wanted_of or (part == "args" and beside != wanted_of):
+            yield f"{tag}:{part} is of {sorted(beside)}, and there are {sorted(jobs)}"
     wanted = _expected(jobs, tag)
     wanted.update(_expected_schedules(client, [key for key in kinds if key.startswith(f"{tag}:schedule:")], tag))
     found = {key: _members(client, key, kind) for key, kind in kinds.items() if _is_derived(key, tag)}
-    forwards = _jobs(client, [key for key in kinds if key.startswith(f"{tag}:forward:")], tag, "forward")
+    forwards = _hashes(client, [key for key in kinds if key.startswith(f"{tag}:forward:")], f"{tag}:forward:")
     yield from _wrong_forwards(forwards, jobs)
     wanted |= _expected_of_forwards(forwards, tag)
     for key in sorted({*wanted, *found}):
@@ -96,13 +103,27 @@ def _expected_of_forwards(forwards: dict[str, dict[str, Any]], tag: str) -> dict
     return found
 
 
-def _jobs(client: redis.Redis, keys: list[str], tag: str, kind: str = "job") -> dict[str, dict[str, Any]]:
+def _records(client: redis.Redis, tag: str) -> dict[str, dict[str, Any]]:
+    """The fields of every job by name, those left out that say nothing."""
+    found = {}
+    for job_id, text in client.hgetall(f"{tag}:records").items():
+        said = msgspec.structs.asdict(to_record(text))
+        fields = {name: value for name, value in said.items() if value != b"" or name in ("task", "queue")}
+        for name in ("unique", "schedule", "origin", "reason", "retry", "result", "args"):
+            if name in fields:
+                assert fields[name].startswith(b"="), fields
+                fields[name] = fields[name][1:]
+        found[job_id.decode()] = fields
+    return found
+
+
+def _hashes(client: redis.Redis, keys: list[str], before: str) -> dict[str, dict[str, Any]]:
     with client.pipeline(transaction=False) as pipeline:
         for key in keys:
             pipeline.hgetall(key)
         told = pipeline.execute()
     return {
-        key.removeprefix(f"{tag}:{kind}:"): {name.decode(): value for name, value in fields.items()}
+        key.removeprefix(before): {name.decode(): value for name, value in fields.items()}
         for key, fields in zip(keys, told, strict=True)
     }
 

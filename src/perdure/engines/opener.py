@@ -106,7 +106,7 @@ def _require_psycopg() -> None:
 def _open_redis(rest: str, clock: Clock, auto_migrate: bool | None, is_inline: bool, *, is_tls: bool) -> Store:
     # Keys need no migration before they are used, so there is nothing to ask about.
     try:
-        import redis  # noqa: F401 - the driver is loaded by those who use it
+        import hiredis  # noqa: F401 - the driver is loaded by those who use it
     except ImportError as error:
         raise Unsupported(
             "The store's URL names Redis, and its driver is not installed.", "Run: pip install perdure[redis]"

@@ -23,6 +23,8 @@ CONNECT_TIMEOUT = 5.0
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 _TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs")
+_CERTIFICATES = ("required", "optional", "none")
+"""Whether the server must show a certificate that somebody vouches for; `optional` is no less for a client."""
 _OWN = ("prefix", "socket", "timeout", "listen", "wait_replicas", "wait_aof", "cluster")
 
 
@@ -107,6 +109,10 @@ def read_address(rest: str, *, is_tls: bool) -> Address:
         wait_aof=_switch("wait_aof", options.get("wait_aof", "false")),
         is_cluster=_switch("cluster", options.get("cluster", "false")),
     )
+    if is_tls and options.get("ssl_cert_reqs", "required") not in _CERTIFICATES:
+        raise BadSetting(
+            f"The option ssl_cert_reqs of the store's URL must be one of {', '.join(_CERTIFICATES)}.", EXAMPLES
+        )
     _check_cluster(address)
     return address
 

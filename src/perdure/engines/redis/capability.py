@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from redis import exceptions
 
 from perdure.engines.redis.address import Address
+from perdure.engines.redis.wire import ServerError
 from perdure.errors import EngineUnreachable, Unsupported
 from perdure.store.capability import Capabilities
 
@@ -66,8 +66,8 @@ def look(ask: Ask) -> Server:
     """Ask the server what it is; managed servers do not answer CONFIG, but all answer INFO."""
     info = _info(ask("INFO"))
     try:
-        settings = {name: _setting(ask("CONFIG GET", name)) for name in ("appendonly", "appendfsync")}
-    except exceptions.ResponseError:
+        settings = {name: _setting(ask("CONFIG", "GET", name)) for name in ("appendonly", "appendfsync")}
+    except ServerError:
         settings = {}
     kind = "valkey" if "valkey_version" in info else "redis"
     return Server(

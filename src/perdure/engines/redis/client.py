@@ -1,53 +1,80 @@
-"""Makes the driver's clients: one for all threads, one for each event loop, and none that tries again by itself.
+"""The connections of an open store: those of all threads, and those of each event loop; nothing is tried again here.
 
-Whether a call may be done twice is the verb's to know; so the driver's own retries are off.
+Whether a call may be done twice is the verb's to know. A Cluster has a driver of its own, which is loaded only for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, cast
-
-import redis
-import redis.asyncio
-from redis import exceptions
-from redis.asyncio.retry import Retry as LoopRetry
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from typing import TYPE_CHECKING, Any, cast
 
 from perdure.engines.redis.address import Address
+from perdure.engines.redis.channel import Channel, open_channel
+from perdure.engines.redis.connection import Connection
 from perdure.engines.redis.fault import NotConfirmedError
 from perdure.engines.redis.verb import Argument
+from perdure.engines.redis.wire import Command, pack
 
-Command = Sequence[Argument]
+if TYPE_CHECKING:
+    from perdure.engines.redis.cluster import LoopCluster, ThreadCluster
 
 
 class ThreadClient:
     """The connections of all threads."""
 
     def __init__(self, address: Address) -> None:
+        self._address = address
         self._confirm = _confirmation(address)
-        retry = Retry(NoBackoff(), 0)
-        make: Any = redis.RedisCluster if address.is_cluster else redis.Redis
-        self.driver: Any = make(**address.driver, retry=retry)
+        self._cluster: ThreadCluster | None = None
+        self._idle: list[Connection] = []
+        self._is_closed = False
+        if address.is_cluster:
+            from perdure.engines.redis.cluster import ThreadCluster
+
+            self._cluster = ThreadCluster(address)
 
     def send(self, command: Command, *, is_write: bool) -> Any:
         """The server's answer; where the URL asks for it, after the change was confirmed."""
+        if self._cluster is not None:
+            return self._cluster.ask(command)
+        packed = pack(*command)
         if not is_write or self._confirm is None:
-            return self.driver.execute_command(*command)
-        with self.driver.pipeline(transaction=False) as pipeline:
-            pipeline.execute_command(*command)
-            pipeline.execute_command(*self._confirm)
-            return _confirmed(self._confirm, *pipeline.execute(raise_on_error=False))
+            return _answer(*self._ask(packed, 1))
+        return _confirmed(self._confirm, *self._ask(packed + pack(*self._confirm), 2))
+
+    def ask(self, *command: Argument) -> Any:
+        """The server's answer to a command that changes nothing."""
+        return self.send(command, is_write=False)
 
     def drop(self) -> None:
-        """Let all connections go: they do not lead to the server that is wanted."""
-        if hasattr(self.driver, "connection_pool"):
-            self.driver.connection_pool.disconnect(inuse_connections=False)
+        """Let all idle connections go: they do not lead to the server that is wanted."""
+        while self._idle:
+            self._idle.pop().close()
 
     def close(self) -> None:
-        self.driver.close()
+        self._is_closed = True
+        self.drop()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _ask(self, packed: bytes, number: int) -> list[Any]:
+        connection = self._take()
+        answers = connection.ask(packed, number)
+        self._idle.append(connection)
+        if self._is_closed:
+            self.drop()
+        return answers
+
+    def _take(self) -> Connection:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            return Connection(self._address)
+        if connection.is_at_rest:
+            return connection
+        connection.close()
+        return Connection(self._address)
 
 
 class LoopClient:
@@ -56,10 +83,14 @@ class LoopClient:
     def __init__(self, address: Address) -> None:
         self.loop = asyncio.get_running_loop()
         self.busy = 0
+        self._address = address
         self._confirm = _confirmation(address)
-        retry = LoopRetry(NoBackoff(), 0)
-        make: Any = redis.asyncio.RedisCluster if address.is_cluster else redis.asyncio.Redis
-        self.driver: Any = make(**address.driver, retry=retry)
+        self._cluster: LoopCluster | None = None
+        self._idle: list[Channel] = []
+        if address.is_cluster:
+            from perdure.engines.redis.cluster import LoopCluster
+
+            self._cluster = LoopCluster(address)
         self._life = self._live()
 
     async def begin(self) -> None:
@@ -70,19 +101,19 @@ class LoopClient:
         """The server's answer; where the URL asks for it, after the change was confirmed."""
         self.busy += 1
         try:
+            if self._cluster is not None:
+                return await self._cluster.ask(command)
+            packed = pack(*command)
             if not is_write or self._confirm is None:
-                return await self.driver.execute_command(*command)
-            async with self.driver.pipeline(transaction=False) as pipeline:
-                pipeline.execute_command(*command)
-                pipeline.execute_command(*self._confirm)
-                return _confirmed(self._confirm, *await pipeline.execute(raise_on_error=False))
+                return _answer(*await self._ask(packed, 1))
+            return _confirmed(self._confirm, *await self._ask(packed + pack(*self._confirm), 2))
         finally:
             self.busy -= 1
 
     async def drop(self) -> None:
         """Let all idle connections go."""
-        if hasattr(self.driver, "connection_pool"):
-            await self.driver.connection_pool.disconnect(inuse_connections=False)
+        while self._idle:
+            self._idle.pop().close()
 
     async def close(self) -> None:
         """Close the connections when the calls on their way are answered; each has its own time limit."""
@@ -90,16 +121,31 @@ class LoopClient:
             await asyncio.sleep(0.002)
         await self._life.aclose()
 
+    async def _ask(self, packed: bytes, number: int) -> list[Any]:
+        channel = self._idle.pop() if self._idle else None
+        if channel is None or not channel.is_at_rest:
+            channel = await open_channel(self._address)
+        answers = await channel.ask(packed, number)
+        self._idle.append(channel)
+        return answers
+
     async def _live(self) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
             try:
-                await self.driver.aclose()
+                await self._end()
             except asyncio.CancelledError:
                 # A loop that ends cancels every task once; the connections are closed all the same.
-                await self.driver.aclose()
+                await self._end()
                 raise
+
+    async def _end(self) -> None:
+        if self._cluster is not None:
+            await self._cluster.close()
+        await self.drop()
+        # A connection is closed when the loop has turned once more.
+        await asyncio.sleep(0)
 
 
 def _confirmation(address: Address) -> Command | None:
@@ -113,16 +159,17 @@ def _confirmation(address: Address) -> Command | None:
     return None
 
 
-def _confirmed(confirm: Command, answer: Any, copies: Any) -> Any:
+def _answer(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
-    if isinstance(copies, Exception):
-        raise copies
+    return answer
+
+
+def _confirmed(confirm: Command, answer: Any, copies: Any) -> Any:
+    _answer(answer)
+    _answer(copies)
     found = copies if isinstance(copies, list) else [copies]
     wanted = cast("Sequence[int]", confirm[1:-1])
     if any(have < want for have, want in zip(found, wanted, strict=True)):
         raise NotConfirmedError(f"{confirm[0]!s} asked for {list(wanted)} and got {found}")
     return answer
-
-
-NoScript = exceptions.NoScriptError

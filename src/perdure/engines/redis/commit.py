@@ -11,13 +11,18 @@ import threading
 from collections.abc import Sequence
 
 from perdure.clock import to_microseconds
-from perdure.engines.redis.rows import Record, from_duration, from_failure, from_record
+from perdure.engines.redis.record import END, within_or_beside
+from perdure.engines.redis.rows import AttemptRecord, from_duration, from_failure, from_record
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.failure import Failure
 from perdure.store.jobs import Ended
 
 MOST = 1000
 """The most attempts that one script settles."""
+
+_HEAD = END.join((b"succeeded", b"%d", b"", b"%d", b"", b"%b", b"%d", b"%d", b"%d", b"%b", b"", b"", b"", b"%b", b""))
+"""A record up to its result, as fragments/record.lua has it: attempt, started_at, reason, failures, recoveries,
+attempt_ended_at, token, result."""
 
 Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000
@@ -60,49 +65,68 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
 def _commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
     tokens = doubts.tokens(ended)
     arguments: list[Argument] = []
+    fences: dict[tuple[int, str], bytes] = {}
     for one, token in zip(ended, tokens, strict=True):
-        arguments += _arguments(one, token)
-    answer = yield Call("commit", arguments, is_write=True, when_in_doubt=lambda: doubts.add(ended, tokens))
+        held = one.attempt, one.worker
+        fence = fences.get(held)
+        if fence is None:
+            fence = fences[held] = b"running\xff%d\xff%b\xff" % (one.attempt, one.worker.encode())
+        arguments += (one.job_id, fence)
+        arguments += _success(one, token) if one.outcome.state == "succeeded" else _other(one, token)
+    refused = yield Call("commit", arguments, is_write=True, when_in_doubt=lambda: doubts.add(ended, tokens))
     doubts.settle(ended)
-    return [accepted == 1 for accepted in answer]
+    answers = [True] * len(ended)
+    for place in refused:
+        answers[place - 1] = False
+    return answers
 
 
-def _arguments(one: Ended, token: str) -> list[Argument]:
+def _success(one: Ended, token: str) -> tuple[Argument, Argument]:
+    """The record's beginning from now on, and the result if the record is not the place for it."""
     outcome = one.outcome
-    is_success = outcome.state == "succeeded"
-    started_at, ended_at = to_microseconds(one.started_at), to_microseconds(one.ended_at)
-    head: list[Argument] = [
-        one.job_id.encode(),
+    result = outcome.result
+    within, beside = (b"", b"") if result is None else within_or_beside(result)
+    head = _HEAD % (
         one.attempt,
-        one.worker.encode(),
-        token,
-        outcome.state,
-        outcome.lane,
+        to_microseconds(one.started_at),
+        b"" if outcome.note is None else optional(outcome.note),
         outcome.failures,
         outcome.recoveries,
-        optional(outcome.note if is_success else outcome.reason),
-        started_at,
-    ]
-    if is_success:
-        return [*head, ended_at, optional(outcome.result)]
-    record = Record(
+        to_microseconds(one.ended_at),
+        token.encode(),
+        within,
+    )
+    return head, beside
+
+
+def _other(one: Ended, token: str) -> tuple[Argument, ...]:
+    outcome = one.outcome
+    started_at = to_microseconds(one.started_at)
+    record = AttemptRecord(
         attempt=one.attempt,
         outcome=outcome.attempt,
         reason=outcome.reason,
         error=outcome.error,
         worker=one.worker,
         started_at=started_at,
-        ended_at=ended_at,
+        ended_at=to_microseconds(one.ended_at),
     )
-    return [
-        *head,
+    return (
+        b"",
+        token,
+        outcome.state,
+        outcome.lane,
+        outcome.failures,
+        outcome.recoveries,
+        optional(outcome.reason),
+        started_at,
         optional(outcome.queue),
         optional(None if outcome.delay is None else from_duration(outcome.delay)),
         optional(from_failure(outcome.error)),
         optional(_fingerprint(one) if outcome.state == "dead" else None),
         optional(outcome.sink),
         from_record(record),
-    ]
+    )
 
 
 def _fence(one: Ended) -> Fence:

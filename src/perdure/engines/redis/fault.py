@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from redis import exceptions
-
+from perdure.engines.redis.wire import DeniedError, ServerError
 from perdure.errors import BadOption, EngineBusy, EngineError, EngineFull, EngineUnreachable, PerdureError
 
 Kind = Literal["lost", "late", "loading", "denied", "read-only", "full", "busy", "asked too much", "refused", "own"]
@@ -17,16 +16,6 @@ that the server says · own: not the driver's."""
 
 IN_DOUBT = ("lost", "late")
 
-_DENIED = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
-_GONE = (
-    exceptions.ConnectionError,
-    exceptions.ClusterError,
-    exceptions.ClusterDownError,
-    exceptions.MasterDownError,
-    exceptions.TryAgainError,
-    exceptions.RedisClusterException,
-    OSError,
-)
 _SAID: tuple[tuple[str, Kind], ...] = (
     ("PERDURE ", "asked too much"),
     ("READONLY ", "read-only"),
@@ -37,6 +26,9 @@ _SAID: tuple[tuple[str, Kind], ...] = (
     ("BUSY ", "busy"),
     ("NOPERM ", "denied"),
     ("NOAUTH ", "denied"),
+    ("MASTERDOWN ", "lost"),
+    ("CLUSTERDOWN ", "lost"),
+    ("TRYAGAIN ", "lost"),
 )
 
 
@@ -46,23 +38,15 @@ class NotConfirmedError(Exception):
 
 def kind_of(error: BaseException) -> Kind:
     """What went wrong, as far as it matters for what to do."""
-    if isinstance(error, exceptions.TimeoutError | TimeoutError | NotConfirmedError):
+    if isinstance(error, TimeoutError | NotConfirmedError):
         return "late"
-    if isinstance(error, exceptions.BusyLoadingError):
-        return "loading"
-    if isinstance(error, _DENIED):
+    if isinstance(error, DeniedError):
         return "denied"
-    if isinstance(error, exceptions.ReadOnlyError):
-        return "read-only"
-    if isinstance(error, exceptions.OutOfMemoryError):
-        return "full"
-    if isinstance(error, exceptions.ResponseError):
+    if isinstance(error, ServerError):
         said = str(error)
         # Inside a script's error older servers put the code somewhere in the middle.
         return next((kind for code, kind in _SAID if said.startswith(code) or f"-{code}" in said), "refused")
-    if isinstance(error, _GONE):
-        return "lost"
-    return "refused" if isinstance(error, exceptions.RedisError) else "own"
+    return "lost" if isinstance(error, OSError) else "own"
 
 
 def to_perdure_error(error: BaseException, where: str) -> BaseException:

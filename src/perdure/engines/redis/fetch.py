@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.engines.redis.rows import to_jobs
+from perdure.engines.redis.record import to_claimed
 from perdure.engines.redis.verb import Argument, Call, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import WorkerId
@@ -26,9 +26,11 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int) -> Verb[Fetched]:
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
-    order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
-    claimed, rooms = answer
-    jobs = sorted(to_jobs(claimed), key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
+    now, claimed, args, errors, lines, rooms = answer
+    jobs = to_claimed(claimed, args, errors, worker, now)
+    if lines > 1:
+        order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
+        jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
     return Fetched(jobs=jobs, rooms=tuple(rooms))
 
 

@@ -6,11 +6,11 @@ letter case known in every script.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from perdure.clock import to_microseconds
-from perdure.engines.redis.rows import to_failure, to_fields
+from perdure.engines.redis.record import to_failure
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.store.reads import JobFilter
 
@@ -23,8 +23,8 @@ COUNT_AT = 2000
 Shape = Literal["whole", "brief", "count"]
 Direction = Literal["up", "down"]
 Source = list[bytes] | Literal["jobs", "dead", "cancelled"]
-Match = tuple[bytes, list[Any]]
-"""An id and the job's fields, all or in brief: task, fingerprint, ended_at, error."""
+Match = list[Any]
+"""A job's id, its error, and: record, args, result, or in brief task, fingerprint, ended_at."""
 
 
 class Search:
@@ -45,8 +45,8 @@ class Search:
             self._source = yield from _source(self._where)
         while len(found) < limit and not self.is_over:
             call = _call(self._where, self._shape, limit - len(found), self._ahead(LOOK_AT))
-            last, _, pairs = yield call
-            found += [match for match in _pairs(pairs) if self._has_error(match)]
+            last, _, matches = yield call
+            found += [match for match in matches if self._has_error(match)]
             self._go_on(last)
         return found
 
@@ -71,10 +71,7 @@ class Search:
             self._at, self.is_over = last or self._at, not last
 
     def _has_error(self, match: Match) -> bool:
-        if self._where.error is None:
-            return True
-        text = match[1][3] if self._shape == "brief" else to_fields(match[1]).get(b"error")
-        return _error_has(text, self._where.error)
+        return self._where.error is None or _error_has(match[1], self._where.error)
 
 
 def count_matching(where: JobFilter) -> Verb[int]:
@@ -134,10 +131,6 @@ def _call(where: JobFilter, shape: Shape, limit: int, ahead: Sequence[Argument])
         where.forward,
     )
     return Call("scan", (shape, limit, *(optional(value) for value in asked), *ahead))
-
-
-def _pairs(flat: Sequence[Any]) -> Iterator[Match]:
-    return zip(flat[::2], flat[1::2], strict=True)
 
 
 def _error_has(text: bytes | None, part: str) -> bool:

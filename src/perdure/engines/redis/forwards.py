@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any, cast
 
 from perdure.engines.redis.filter import LOOK_AT, Search, dead_among
-from perdure.engines.redis.rows import from_duration, to_fields, to_moment
+from perdure.engines.redis.record import to_moment
+from perdure.engines.redis.rows import from_duration, to_fields
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import JobId
@@ -26,7 +27,7 @@ def forward(queues: Sequence[str], limit: int, lease: timedelta) -> Verb[DueForw
     )
     next_at, claimed = yield Call("forward", arguments, is_write=True)
     found = [_to_forward(job_id, flat) for job_id, flat in zip(claimed[::2], claimed[1::2], strict=True)]
-    return DueForwards(forwards=tuple(found), next_at=to_moment(next_at or None))
+    return DueForwards(forwards=tuple(found), next_at=to_moment(next_at))
 
 
 def forwarded(tried: Sequence[Tried]) -> Verb[list[bool]]:
@@ -49,7 +50,7 @@ def forward_now(where: JobFilter) -> Verb[int]:
     while not search.is_over:
         page = yield from search.page(LOOK_AT)
         if page:
-            done += yield Call("forward_now", [job_id for job_id, _ in page], is_write=True)
+            done += yield Call("forward_now", [match[0] for match in page], is_write=True)
     return done
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from perdure.engines.redis.rows import from_duration, to_jobs, to_moment
+from perdure.engines.redis.record import to_job, to_moment
+from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
@@ -24,13 +25,13 @@ def promote(limit: int) -> Verb[Promoted]:
         number, next_run_at = yield Call("promote", (asked,), is_write=True)
         count, left = count + number, left - asked
         if number < asked or left == 0:
-            return Promoted(count=count, next_run_at=to_moment(next_run_at or None))
+            return Promoted(count=count, next_run_at=to_moment(next_run_at))
 
 
 def reap(limit: int) -> Verb[Reaped]:
-    expired, jobs = yield Call("reap", (max(0, min(limit, MOST)), MOST), is_write=True)
+    expired, *parts = yield Call("reap", (max(0, min(limit, MOST)), MOST), is_write=True)
     workers = tuple(sorted(WorkerId(name.decode()) for name in expired))
-    return Reaped(workers=workers, jobs=tuple(to_jobs(jobs)))
+    return Reaped(workers=workers, jobs=tuple(map(to_job, *parts)))
 
 
 def prune(older_than: timedelta, limit: int) -> Verb[int]:

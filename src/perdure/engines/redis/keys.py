@@ -29,10 +29,28 @@ _MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", 
 
 KEYS = (
     Key(
-        name="job:<id>",
+        name="records",
         type="hash",
-        holds="a job: its fields by name, those absent that have their usual value",
+        holds="the id of every job and its record: fields as in `fragments/record.lua`, each ended by byte 255",
         writers=_MOVERS,
+    ),
+    Key(
+        name="args",
+        type="hash",
+        holds="the id of each job whose arguments are too long for its record, and those arguments",
+        writers=("enqueue", "fire", "prune"),
+    ),
+    Key(
+        name="errors",
+        type="hash",
+        holds="the id of each job whose newest failure is kept, and that failure",
+        writers=("commit", "prune"),
+    ),
+    Key(
+        name="results",
+        type="hash",
+        holds="the id of each job whose result is too long for its record, and that result",
+        writers=("commit", "prune"),
     ),
     Key(
         name="attempts:<id>",

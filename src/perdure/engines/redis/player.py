@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from perdure.clock import Clock, SystemClock, to_microseconds
 from perdure.engines.redis.address import Address
-from perdure.engines.redis.client import Command, LoopClient, NoScript, ThreadClient
+from perdure.engines.redis.client import LoopClient, ThreadClient
 from perdure.engines.redis.fault import IN_DOUBT, kind_of, to_perdure_error
 from perdure.engines.redis.lua import script
 from perdure.engines.redis.verb import Argument, Call, Verb
+from perdure.engines.redis.wire import Command, NoScriptError
 
 T = TypeVar("T")
 
@@ -40,16 +40,23 @@ class Player:
 
     def play(self, verb: Verb[T]) -> T:
         """Do a verb in this thread."""
+        self._check_open()
+        with self._lock:
+            self._busy += 1
         try:
-            with self._at_work():
-                call = next(verb)
-                while True:
-                    call = verb.send(self._do(call))
+            call = next(verb)
+            while True:
+                call = verb.send(self._do(call))
         except StopIteration as done:
             result: T = done.value
             return result
         except Exception as error:
             raise self._seen(error) from _cause(error)
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if self._busy == 0:
+                    self._idle.notify_all()
 
     async def play_on_loop(self, verb: Verb[T]) -> T:
         """Do a verb on the running event loop."""
@@ -80,7 +87,7 @@ class Player:
             try:
                 try:
                     return self.client.send(self._command(call), is_write=call.is_write)
-                except NoScript:
+                except NoScriptError:
                     return self.client.send(self._whole(call), is_write=call.is_write)
             except Exception as error:
                 if tries.after(error) == "drop":
@@ -92,7 +99,7 @@ class Player:
             try:
                 try:
                     return await client.send(self._command(call), is_write=call.is_write)
-                except NoScript:
+                except NoScriptError:
                     return await client.send(self._whole(call), is_write=call.is_write)
             except Exception as error:
                 if tries.after(error) == "drop":
@@ -108,19 +115,6 @@ class Player:
     def _rest(self, call: Call) -> tuple[Argument, ...]:
         now = b"" if self._clock is None else to_microseconds(self._clock.now())
         return (1, self.address.tag, now, self._sender, *call.arguments)
-
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        self._check_open()
-        with self._lock:
-            self._busy += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy -= 1
-                if self._busy == 0:
-                    self._idle.notify_all()
 
     async def _client_of_loop(self) -> LoopClient:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from perdure.clock import from_microseconds, to_microseconds
-from perdure.engines.redis.rows import to_moment
+from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.queue_settings import QueueSettings
 from perdure.store.reads import QueueInfo

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from perdure.clock import from_microseconds
 from perdure.engines.redis.filter import LOOK_AT, Match, Search, count_matching, dead_among, is_state_alone
-from perdure.engines.redis.rows import to_attempt, to_duration, to_failure, to_job, to_moment
+from perdure.engines.redis.record import to_duration, to_failure, to_job, to_moment, to_record, to_text
+from perdure.engines.redis.rows import to_attempt
 from perdure.engines.redis.verb import Call, Verb
 from perdure.model.job import Attempt, Job, JobId, WorkerId
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
@@ -19,26 +20,26 @@ def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
     encoded = [job_id.encode() for job_id in ids]
     for first in range(0, len(encoded), LOOK_AT):
         page = encoded[first : first + LOOK_AT]
-        found = yield Call("get", page)
-        jobs += [to_job(job_id, flat) if flat else None for job_id, flat in zip(page, found, strict=True)]
+        parts = yield Call("get", page)
+        jobs += [None if one[1] is None else to_job(*one) for one in zip(page, *parts, strict=True)]
     return jobs
 
 
 def history(job_id: JobId, limit: int) -> Verb[list[Attempt]]:
-    job, records = yield Call("history", (job_id.encode(), max(0, limit)))
+    text, records = yield Call("history", (job_id.encode(), max(0, limit)))
     attempts = [to_attempt(job_id, record) for record in records]
-    state, attempt, reason, worker, started_at, ended_at = job
-    if state in (b"running", b"succeeded"):
-        is_running = state == b"running"
+    job = None if text is None else to_record(text)
+    if job is not None and job.state in (b"running", b"succeeded"):
+        is_running = job.state == b"running"
         attempts.append(
             Attempt(
                 job_id=job_id,
-                attempt=int(attempt),
+                attempt=int(job.attempt),
                 outcome="running" if is_running else "succeeded",
-                reason=None if is_running or reason is None else reason.decode(),
-                worker=None if worker is None else WorkerId(worker.decode()),
-                started_at=to_moment(started_at),
-                ended_at=to_moment(ended_at),
+                reason=None if is_running else to_text(job.reason),
+                worker=WorkerId(job.worker.decode()) if job.worker else None,
+                started_at=to_moment(job.started_at),
+                ended_at=to_moment(job.attempt_ended_at),
             )
         )
     return attempts[-limit:] if limit > 0 else []
@@ -47,7 +48,7 @@ def history(job_id: JobId, limit: int) -> Verb[list[Attempt]]:
 def list_jobs(where: JobFilter, limit: int, after: JobId | None) -> Verb[list[Job]]:
     search = Search(where, "whole", "down", after or "")
     matches = yield from search.page(max(0, limit))
-    return [to_job(job_id, flat) for job_id, flat in matches]
+    return [to_job(job_id, record, args, error, result) for job_id, error, record, args, result in matches]
 
 
 def count(where: JobFilter) -> Verb[int]:
@@ -78,23 +79,24 @@ def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
 def recent(state: RecentState, limit: int) -> Verb[list[Recent]]:
     line = "ended" if state == "succeeded" else state
     found: list[Recent] = []
-    rows = yield Call("recent", (line, max(0, min(limit, MOST_RECENT))))
-    for task, queue, is_in, lane, attempt, failures, run_at, reason, delay, started_at, ended_at in rows:
-        if task is None:
+    records = yield Call("recent", (line, max(0, min(limit, MOST_RECENT))))
+    for text in records:
+        if text is None:
             continue
+        job = to_record(text)
         found.append(
             Recent(
-                task=task.decode(),
-                queue=queue.decode(),
-                state=is_in.decode(),
-                lane="fresh" if lane is None else "retry",
-                attempt=int(attempt or 0),
-                failures=int(failures or 0),
-                run_at=from_microseconds(int(run_at)),
-                reason=None if reason is None else reason.decode(),
-                delay=to_duration(delay),
-                started_at=to_moment(started_at),
-                ended_at=to_moment(ended_at),
+                task=job.task.decode(),
+                queue=job.queue.decode(),
+                state=cast("Any", job.state.decode()),
+                lane="retry" if job.lane else "fresh",
+                attempt=int(job.attempt),
+                failures=int(job.failures),
+                run_at=from_microseconds(int(job.run_at)),
+                reason=to_text(job.reason),
+                delay=to_duration(job.delay),
+                started_at=to_moment(job.started_at),
+                ended_at=to_moment(job.ended_at),
             )
         )
     return found
@@ -107,7 +109,7 @@ def store_now() -> Verb[datetime]:
 
 def _add(found: dict[bytes, dict[str, Any]], match: Match) -> None:
     """Count a dead job to its group; they come oldest first, so that the newest stays as the sample."""
-    job_id, (task, fingerprint, ended_at, error) = match
+    job_id, error, task, fingerprint, ended_at = match
     moment = from_microseconds(int(ended_at))
     group = found.setdefault(fingerprint, {"count": 0, "first_at": moment, "last_at": moment})
     group.update(

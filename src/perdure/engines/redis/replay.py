@@ -36,7 +36,7 @@ def replay(where: JobFilter, limit: int, every: timedelta) -> Verb[int]:
     while done < limit and not search.is_over:
         page = yield from search.page(min(limit - done, LOOK_AT))
         if page:
-            ids: list[Argument] = [job_id for job_id, _ in page]
+            ids: list[Argument] = [match[0] for match in page]
             arguments = (since, done, from_duration(every), *ids)
             since, number = yield Call("replay", arguments, is_write=True, is_repeatable=False)
             done += number
@@ -53,5 +53,5 @@ def discard(where: JobFilter, limit: int) -> Verb[int]:
     while done < limit and not search.is_over:
         page = yield from search.page(min(limit - done, LOOK_AT))
         if page:
-            done += yield Call("discard", [job_id for job_id, _ in page], is_write=True, is_repeatable=False)
+            done += yield Call("discard", [match[0] for match in page], is_write=True, is_repeatable=False)
     return done

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from perdure.clock import from_microseconds, to_microseconds
-from perdure.engines.redis.enqueue import to_arguments
-from perdure.engines.redis.rows import to_moment
+from perdure.engines.redis.enqueue import JOB_WIDTH, KIND_WIDTH, to_arguments
+from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
@@ -62,16 +62,22 @@ def due(limit: int) -> Verb[Due]:
     return Due(
         now=from_microseconds(int(now)),
         schedules=tuple(_to_schedule(one) for one in found),
-        next_at=to_moment(next_at or None),
+        next_at=to_moment(next_at),
     )
 
 
 def fire(firings: Sequence[Firing]) -> Verb[list[bool]]:
     answers: list[bool] = []
     for first in range(0, len(firings), MOST):
-        arguments: list[Argument] = []
-        for firing in firings[first : first + MOST]:
-            arguments += _step(firing)
+        page = firings[first : first + MOST]
+        kinds, made = to_arguments([job for firing in page for job in firing.jobs])
+        steps: list[Argument] = []
+        at = 0
+        for firing in page:
+            width = len(firing.jobs) * JOB_WIDTH
+            steps += (*_step(firing), *made[at : at + width])
+            at += width
+        arguments = (len(kinds) // KIND_WIDTH, *kinds, *steps)
         # [INV-21] A step that nobody knows the fate of may be taken again: its revision tells whether it was.
         taken = yield Call("fire", arguments, is_write=True)
         answers += map(bool, taken)
@@ -82,8 +88,6 @@ def _step(firing: Firing) -> list[Argument]:
     after = (b"", b"", b"", b"") if firing.schedule is None else _arguments(firing.schedule)
     step: list[Argument] = [firing.name.encode(), firing.replaces, b"1" if firing.needs_idle else b"", *after]
     step.append(len(firing.jobs))
-    for job in firing.jobs:
-        step += to_arguments(job)
     return step
 
 

@@ -83,7 +83,7 @@ class RedisStore:
 
     def begin(self) -> None:
         """Look at the server, and at the version of the store."""
-        server = look(self._player.client.driver.execute_command)
+        server = look(self._player.client.ask)
         check(server, self._address)
         self._capabilities = capabilities(server, self._address)
         self._player.play(schema.begin())

@@ -11,13 +11,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
-
-from redis import exceptions
 
 from perdure.clock import SystemClock
 from perdure.engines.redis.address import Address
 from perdure.engines.redis.client import ThreadClient
+from perdure.engines.redis.connection import Connection
+from perdure.engines.redis.wire import ServerError, pack
 
 GAP = 0.002
 """The shortest time between two hints from other processes, in seconds."""
@@ -79,47 +78,54 @@ class RedisWakeups:
     def _wake_listener(self) -> None:
         """End the wait for the next message by sending one."""
         try:
-            self._client.send(("PUBLISH", self._own_channel, b"close"), is_write=False)
-        except (exceptions.RedisError, OSError):
+            self._client.ask("PUBLISH", self._own_channel, b"close")
+        except (ServerError, OSError):
             # Without a server the listener notices by itself.
             pass
 
     def _work(self) -> None:
         failures = 0
         while not self._is_closing.is_set():
-            client: ThreadClient | None = None
+            ear: Connection | None = None
             try:
-                client = ThreadClient(self._address)
-                with client.driver.pubsub() as ear:
-                    ear.subscribe(self._channel, self._own_channel)
-                    # What happened while nobody listened may have been missed.
-                    self.hint()
-                    failures = 0
-                    self._listen(ear)
-            except (exceptions.RedisError, OSError):
+                ear = Connection(self._address)
+                ear.say(pack("SUBSCRIBE", self._channel, self._own_channel))
+                for _ in (self._channel, self._own_channel):
+                    self._check(ear.hear(self._address.timeout))
+                # What happened while nobody listened may have been missed.
+                self.hint()
+                failures = 0
+                self._listen(ear)
+            except (ServerError, OSError):
                 # Polling is the safety net; the verbs report what is wrong with the server.
                 failures += 1
                 pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0)
                 self._is_closing.wait(pause)
             finally:
-                if client is not None:
-                    client.close()
+                if ear is not None:
+                    ear.close()
 
-    def _listen(self, ear: Any) -> None:
+    def _check(self, subscribed: object) -> None:
+        if isinstance(subscribed, Exception):
+            raise subscribed
+        if subscribed is None:
+            raise TimeoutError
+
+    def _listen(self, ear: Connection) -> None:
         """Pass on what others tell, until the store closes or the connection breaks."""
         asked_at = heard_at = self._clock.monotonic()
         while not self._is_closing.is_set():
-            message = ear.get_message(timeout=_LISTEN_FOR)
+            message = ear.hear(_LISTEN_FOR)
             now = self._clock.monotonic()
             if message is None:
                 # A server that is gone without a word is noticed by its silence.
                 if heard_at < asked_at and now - asked_at > self._address.timeout:
-                    raise exceptions.ConnectionError
+                    raise ConnectionError
                 if now - max(heard_at, asked_at) > _PING_EVERY:
-                    ear.ping()
+                    ear.say(pack("PING"))
                     asked_at = now
                 continue
             heard_at = now
-            if message["type"] == "message" and message["data"] != self._sender:
+            if isinstance(message, list) and message[0] == b"message" and message[2] != self._sender:
                 self.hint()
                 self._is_closing.wait(GAP)

@@ -4,6 +4,8 @@
 -- Returns: for each id `cancelled`, `asked`, `already cancelled`, `already ended` or `not found`.
 -- Guarantees: a job that was answered `cancelled` is never claimed afterwards. The first reason asked with stands.
 --+ start
+--+ many
+--+ record
 --+ counts
 --+ lines
 --+ unique
@@ -12,14 +14,15 @@
 local reason = ARGV[3]
 local ANSWERS = {cancelled = 'already cancelled', dead = 'already ended', succeeded = 'already ended'}
 expect('zset', 'waiting', 'ended', 'cancelled')
-expect('hash', 'counts', 'unique')
+expect('hash', 'records', 'counts', 'unique')
 
 local function end_now(id, job)
-  local state, lane, queue = job[1], job[2] or 'fresh', job[3]
-  leave(state, lane, queue, job[4], id)
-  redis.call('HSET', prefix .. 'job:' .. id, 'state', 'cancelled', 'reason', reason, 'ended_at', now_text)
-  free_unique(job[5], job[6], id)
-  finish(job[9], id)
+  local state, lane, queue = job[STATE], lane_of(job), job[QUEUE]
+  leave(state, lane, queue, job[RUN_AT], id)
+  job[STATE], job[REASON], job[ENDED_AT] = 'cancelled', '=' .. reason, now_text
+  write_job(id, job)
+  free_unique(job[TASK], job[UNIQUE], id)
+  finish(job[SCHEDULE], id)
   count(state, lane, queue, -1)
   count('cancelled', lane, queue, 1)
   redis.call('ZADD', prefix .. 'ended', now_text, id)
@@ -27,27 +30,24 @@ local function end_now(id, job)
 end
 
 local function ask(id, job)
-  if not job[8] then
-    redis.call('HSET', prefix .. 'job:' .. id, 'is_cancelling', '1', 'reason', reason)
+  if job[IS_CANCELLING] == '' then
+    job[IS_CANCELLING], job[REASON] = '1', '=' .. reason
+    write_job(id, job)
   end
-  redis.call('SADD', prefix .. 'cancelling:' .. job[7], id)
+  redis.call('SADD', prefix .. 'cancelling:' .. job[WORKER], id)
   is_news = true
 end
 
 local found = {}
 for at = 4, #ARGV do
-  local id = ARGV[at]
-  local job = redis.call(
-    'HMGET', prefix .. 'job:' .. id,
-    'state', 'lane', 'queue', 'run_at', 'task', 'unique', 'worker', 'is_cancelling', 'schedule'
-  )
-  if job[1] == 'running' then
-    expect('set', 'cancelling:' .. job[7])
-  elseif job[1] == 'ready' then
-    expect('zset', 'ready:' .. (job[2] or 'fresh') .. ':' .. job[3])
+  local job = read_job(ARGV[at])
+  if job[STATE] == 'running' then
+    expect('set', 'cancelling:' .. job[WORKER])
+  elseif job[STATE] == 'ready' then
+    expect('zset', 'ready:' .. lane_of(job) .. ':' .. job[QUEUE])
   end
-  if job[9] then
-    expect('set', 'unfinished:' .. job[9])
+  if job[STATE] and job[SCHEDULE] ~= '' then
+    expect('set', unfinished_of(job[SCHEDULE]))
   end
   found[#found + 1] = job
 end
@@ -56,7 +56,7 @@ begin_to_write()
 local answers = {}
 local done = {}
 for number, job in ipairs(found) do
-  local id, state = ARGV[number + 3], job[1]
+  local id, state = ARGV[number + 3], job[STATE]
   local answer = ANSWERS[state or ''] or 'not found'
   if state == 'running' then
     ask(id, job)

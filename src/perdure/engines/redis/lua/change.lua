@@ -5,6 +5,8 @@
 -- Returns: for each id `changed`, `wrong state` or `not found`.
 -- Guarantees: a job that a worker has claimed is left as it is; one that is changed is claimed as it then is.
 --+ start
+--+ many
+--+ record
 --+ given
 --+ counts
 --+ lines
@@ -18,52 +20,37 @@ elseif ARGV[4] ~= '' then
 end
 local priority, queue, limit = given(ARGV[5]), given(ARGV[6]), given(ARGV[7])
 expect('zset', 'waiting')
-expect('hash', 'counts')
+expect('hash', 'records', 'counts')
 if priority and (not tonumber(priority) or math.abs(tonumber(priority)) > 100) then
   return redis.error_reply('PERDURE A priority is a whole number from -100 to 100.')
 end
 
--- A field that has its usual value is absent.
-local function put(job, name, value, usual)
-  if value == usual then
-    redis.call('HDEL', job, name)
-  else
-    redis.call('HSET', job, name, value)
-  end
+local function is_open(job)
+  return job[STATE] == 'waiting' or job[STATE] == 'ready'
 end
 
-local function change(id, found)
-  local job = prefix .. 'job:' .. id
-  local state, lane, home, due = found[1], found[2] or 'fresh', queue or found[3], run_at or found[5]
-  local next_state = state
+local function change(id, job)
+  local lane = lane_of(job)
+  leave(job[STATE], lane, job[QUEUE], job[RUN_AT], id)
+  count(job[STATE], lane, job[QUEUE], -1)
   if run_at then
-    next_state = tonumber(run_at) <= now and 'ready' or 'waiting'
+    job[STATE], job[RUN_AT] = tonumber(run_at) <= now and 'ready' or 'waiting', run_at
   end
-  leave(state, lane, found[3], found[5], id)
-  redis.call('HSET', job, 'state', next_state, 'run_at', due, 'queue', home)
-  if priority then
-    put(job, 'priority', priority, '0')
+  if queue and queue ~= job[QUEUE] then
+    job[QUEUE], job[ORIGIN] = queue, ''
   end
-  if home ~= found[3] then
-    redis.call('HDEL', job, 'origin')
-  end
-  if limit then
-    put(job, 'max_attempts', limit, '')
-  end
-  count(state, lane, found[3], -1)
-  count(next_state, lane, home, 1)
-  return next_state, lane, home, tonumber(priority or found[4] or '0'), due
-end
-
-local function is_open(state)
-  return state == 'waiting' or state == 'ready'
+  job[PRIORITY] = priority or job[PRIORITY]
+  job[MAX_ATTEMPTS] = limit or job[MAX_ATTEMPTS]
+  write_job(id, job)
+  count(job[STATE], lane, job[QUEUE], 1)
+  stand(job[STATE], lane, job[QUEUE], tonumber(job[PRIORITY]), job[RUN_AT], id)
 end
 
 for at = FIRST, #ARGV do
-  local found = redis.call('HMGET', prefix .. 'job:' .. ARGV[at], 'state', 'lane', 'queue')
-  if is_open(found[1]) then
-    local lane = 'ready:' .. (found[2] or 'fresh') .. ':'
-    expect('zset', lane .. found[3], lane .. (queue or found[3]))
+  local job = read_job(ARGV[at])
+  if is_open(job) then
+    local line = 'ready:' .. lane_of(job) .. ':'
+    expect('zset', line .. job[QUEUE], line .. (queue or job[QUEUE]))
   end
 end
 
@@ -72,14 +59,13 @@ local answers = {}
 local done = {}
 for at = FIRST, #ARGV do
   local id = ARGV[at]
-  local found = redis.call('HMGET', prefix .. 'job:' .. id, 'state', 'lane', 'queue', 'priority', 'run_at')
-  local answer = found[1] and 'wrong state' or 'not found'
+  local job = read_job(id)
+  local answer = job[STATE] and 'wrong state' or 'not found'
   -- [INV-23] Only what has not started is changed.
-  if is_open(found[1]) then
+  if is_open(job) then
     answer = 'changed'
     if not done[id] then
-      local state, lane, home, rank, due = change(id, found)
-      stand(state, lane, home, rank, due, id)
+      change(id, job)
       done[id] = true
     end
   end

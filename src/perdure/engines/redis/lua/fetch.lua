@@ -2,23 +2,27 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
 --     max_retries_running and concurrency ('' for none).
--- Returns: nil when the worker's lease does not hold; else id, fields (as HGETALL gives them) of each job claimed, and the
---     room offered to each want, 0 where nothing could be claimed.
+-- Returns: nil when the worker's lease does not hold; else now; place and record (as it was before the claim) of each job
+--     claimed, line by line and in order; id and args of each whose args are not in the record; id and error of each that has
+--     one; the number of lines claimed from; and the room offered to each want, 0 where nothing could be claimed.
 -- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
 --     are read before the first write. Looks at no more jobs than it claims.
 --+ start
+--+ many
 --+ counts
 --+ lines
 --+ paused
 --+ room
 local worker, limit = ARGV[3], tonumber(ARGV[4])
-expect('hash', 'counts', 'paused', 'paused_until', 'running:' .. worker)
+expect('hash', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
 end
 
-local chosen = {}
+local places = {}
+local ids = {}
+local parts = {}
 local taken = {}
 
 local function available(line)
@@ -29,8 +33,10 @@ local function choose(lane, queue, number)
   if number > 0 then
     local line = ready_line(lane, queue)
     local first = taken[line] or 0
-    for _, member in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
-      chosen[#chosen + 1] = {string.sub(member, 20), lane, queue}
+    local before = #ids
+    parts[#parts + 1] = {lane, queue, before + 1, before + number}
+    for at, place in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
+      ids[before + at], places[before + at] = string.sub(place, 20), place
     end
     taken[line] = first + number
   end
@@ -68,7 +74,7 @@ end
 
 for at = 5, #ARGV, 7 do
   local queue, concurrency = ARGV[at], ARGV[at + 6]
-  local room = math.min(tonumber(ARGV[at + 1]), limit - #chosen)
+  local room = math.min(tonumber(ARGV[at + 1]), limit - #ids)
   if room > 0 and concurrency ~= '' then
     -- [INV-17] Nothing else runs while this is counted, so that the limit is exact over all workers.
     room = math.min(room, tonumber(concurrency) - running('fresh', queue) - running('retry', queue))
@@ -83,36 +89,61 @@ for at = 5, #ARGV, 7 do
 end
 
 -- What is claimed is looked at before anything is written: a key of another kind stops the script here.
-for _, claim in ipairs(chosen) do
-  claim[4] = redis.call('HGET', prefix .. 'job:' .. claim[1], 'state') == 'ready'
+local records = read_many(prefix .. 'records', ids)
+local args = {}
+for number, record in ipairs(records) do
+  -- The args are the last field: is it empty?
+  if record and string.byte(record, -2) == 255 then
+    args[#args + 1] = ids[number]
+    args[#args + 1] = redis.call('HGET', prefix .. 'args', ids[number])
+  end
+end
+local errors = {}
+for _, part in ipairs(parts) do
+  -- What never ran has no error.
+  if part[1] == 'retry' then
+    local again = {unpack(ids, part[3], part[4])}
+    for number, failure in ipairs(read_many(prefix .. 'errors', again)) do
+      if failure then
+        errors[#errors + 1] = again[number]
+        errors[#errors + 1] = failure
+      end
+    end
+  end
 end
 
-if #chosen == 0 then
-  return {{}, rooms}
+if #ids == 0 then
+  return {now_text, {}, {}, {}, 0, rooms}
 end
 begin_to_write()
+local sources = 0
 for line, number in pairs(taken) do
   redis.call('ZREMRANGEBYRANK', line, 0, number - 1)
+  sources = sources + 1
 end
 local claimed = {}
 local held = {}
-for _, claim in ipairs(chosen) do
-  local id, lane, queue = claim[1], claim[2], claim[3]
-  count('ready', lane, queue, -1)
-  if claim[4] then
-    local job = prefix .. 'job:' .. id
-    -- [INV-4] The only place that writes an attempt's number.
-    local attempt = redis.call('HINCRBY', job, 'attempt', 1)
-    redis.call('HSET', job, 'state', 'running', 'worker', worker, 'started_at', now_text)
-    count('running', lane, queue, 1)
-    held[#held + 1] = id
-    held[#held + 1] = attempt
-    claimed[#claimed + 1] = id
-    claimed[#claimed + 1] = redis.call('HGETALL', job)
+local written = {}
+local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
+local at = 0
+for _, part in ipairs(parts) do
+  local number = 0
+  for place = part[3], part[4] do
+    local id, record = ids[place], records[place]
+    local attempt, rest = string.match(record or '', '^ready\255(%d+)\255[^\255]*\255[^\255]*\255()')
+    if attempt then
+      -- [INV-4] The only place that writes an attempt's number.
+      attempt = attempt + 1
+      written[at + 1], written[at + 2] = id, 'running\255' .. attempt .. claim .. string.sub(record, rest)
+      held[at + 1], held[at + 2] = id, attempt
+      claimed[at + 1], claimed[at + 2] = places[place], record
+      at, number = at + 2, number + 1
+    end
   end
+  count('ready', part[1], part[2], part[3] - part[4] - 1)
+  count('running', part[1], part[2], number)
 end
-for first = 1, #held, 4000 do
-  redis.call('HSET', prefix .. 'running:' .. worker, unpack(held, first, math.min(first + 3999, #held)))
-end
+write_many('HSET', prefix .. 'records', written)
+write_many('HSET', prefix .. 'running:' .. worker, held)
 write_counts()
-return {claimed, rooms}
+return {now_text, claimed, args, errors, sources, rooms}

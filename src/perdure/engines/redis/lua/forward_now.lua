@@ -4,16 +4,17 @@
 -- Returns: how many are due now.
 -- Guarantees: a job that is not dead, or is forwarded, stays as it is.
 --+ start
+--+ record
 --+ forwards
 --+ room
 local dead = {}
 for at = 3, #ARGV do
-  local job = redis.call('HMGET', prefix .. 'job:' .. ARGV[at], 'state', 'attempt', 'queue', 'origin')
+  local job = read_job(ARGV[at])
   local state = redis.call('HGET', prefix .. 'forward:' .. ARGV[at], 'state')
-  if job[1] == 'dead' and state ~= 'forwarded' then
-    local queue = job[4] or job[3]
+  if job[STATE] == 'dead' and state ~= 'forwarded' then
+    local queue = home_of(job)
     expect_forward(ARGV[at], queue)
-    dead[#dead + 1] = {ARGV[at], job[2], queue, state}
+    dead[#dead + 1] = {ARGV[at], job[ATTEMPT], queue, state}
   end
 end
 

@@ -1,7 +1,7 @@
 -- history: the records of a job's attempts, and the job, which keeps its last attempt while that runs or if it succeeded.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, id, limit.
--- Returns: the job's fields (none when it does not exist), and the newest records, oldest first.
+-- Returns: the job's record (nil when it does not exist), and the newest records of its attempts, oldest first.
 -- Guarantees: reads only; one picture of both.
 --+ start
 local limit = tonumber(ARGV[4])
@@ -9,7 +9,4 @@ local records = {}
 if limit > 0 then
   records = redis.call('LRANGE', prefix .. 'attempts:' .. ARGV[3], -limit, -1)
 end
-local job = redis.call(
-  'HMGET', prefix .. 'job:' .. ARGV[3], 'state', 'attempt', 'reason', 'worker', 'started_at', 'attempt_ended_at'
-)
-return {job, records}
+return {redis.call('HGET', prefix .. 'records', ARGV[3]), records}

@@ -5,30 +5,35 @@
 -- Returns: how many were deleted.
 -- Guarantees: any worker may run it. Dead and live jobs are in no line that it reads. Looks at no more than `limit` jobs.
 --+ start
+--+ many
+--+ record
 --+ counts
 --+ forget_notes
 expect('zset', 'ended', 'jobs', 'cancelled')
 expect('zset', 'notes_expiring')
-expect('hash', 'counts', 'notes', 'paused', 'paused_until')
+expect('hash', 'args', 'errors', 'results', 'counts', 'notes', 'paused', 'paused_until')
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
 local ids = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', 0, ARGV[4])
-local found = {}
-for _, id in ipairs(ids) do
-  found[#found + 1] = redis.call('HMGET', prefix .. 'job:' .. id, 'state', 'lane', 'queue')
-end
-for number, id in ipairs(ids) do
-  local job = found[number]
-  redis.call('DEL', prefix .. 'job:' .. id, prefix .. 'attempts:' .. id)
-  if job[1] then
-    count(job[1], job[2] or 'fresh', job[3], -1)
+local with_history = {}
+for number, record in ipairs(read_many(prefix .. 'records', ids)) do
+  if record then
+    local job = fields_of(record)
+    count(job[STATE], lane_of(job), job[QUEUE], -1)
+    -- A success at the first attempt has no history but itself.
+    if job[STATE] ~= 'succeeded' or job[ATTEMPT] ~= '1' then
+      with_history[#with_history + 1] = prefix .. 'attempts:' .. ids[number]
+    end
   end
 end
-for first = 1, #ids, 4000 do
-  local last = math.min(first + 3999, #ids)
-  redis.call('ZREM', prefix .. 'ended', unpack(ids, first, last))
-  redis.call('ZREM', prefix .. 'cancelled', unpack(ids, first, last))
-  redis.call('ZREM', prefix .. 'jobs', unpack(ids, first, last))
+for _, line in ipairs({'ended', 'cancelled', 'jobs'}) do
+  write_many('ZREM', prefix .. line, ids)
+end
+for _, part in ipairs({'records', 'args', 'errors', 'results'}) do
+  write_many('HDEL', prefix .. part, ids)
+end
+for first = 1, #with_history, 4000 do
+  redis.call('DEL', unpack(with_history, first, math.min(first + 3999, #with_history)))
 end
 local pauses = redis.call('HGETALL', prefix .. 'paused_until')
 for at = 1, #pauses, 2 do

@@ -1,9 +1,10 @@
 -- reap: strikes off workers whose lease ran out, and shows running jobs that have no living worker.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, limit (of jobs), most (of workers struck off in one call).
--- Returns: the workers struck off; and id, fields of each job.
+-- Returns: the workers struck off; and of the jobs the ids, the records, the args, and the errors.
 -- Guarantees: any worker may run it; a worker is struck off once. The commit of what is decided about a job is fenced.
 --+ start
+--+ many
 --+ room
 expect('zset', 'workers')
 expect('set', 'vanished')
@@ -19,21 +20,21 @@ for _, worker in ipairs(expired) do
   end
 end
 
-local jobs = {}
+local ids = {}
 local left = tonumber(ARGV[3])
 if left > 0 then
   for _, worker in ipairs(redis.call('SRANDMEMBER', prefix .. 'vanished', left)) do
     for _, id in ipairs(redis.call('HKEYS', prefix .. 'running:' .. worker)) do
-      if left == 0 then
+      if #ids == left then
         break
       end
-      jobs[#jobs + 1] = id
-      jobs[#jobs + 1] = redis.call('HGETALL', prefix .. 'job:' .. id)
-      left = left - 1
+      ids[#ids + 1] = id
     end
-    if left == 0 then
+    if #ids == left then
       break
     end
   end
 end
-return {expired, jobs}
+return {
+  expired, ids, read_many(prefix .. 'records', ids), read_many(prefix .. 'args', ids), read_many(prefix .. 'errors', ids)
+}

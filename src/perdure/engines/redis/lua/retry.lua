@@ -4,29 +4,37 @@
 -- Returns: for each id `replayed`, `wrong state`, `unique key busy` or `not found`.
 -- Guarantees: jobs are done one after the other, so of two with one unique key the first comes back.
 --+ start
+--+ many
+--+ record
 --+ counts
 --+ lines
 --+ unique
+--+ unfinished
 --+ forwards
 --+ put_back
 --+ room
 expect('zset', 'waiting', 'dead', 'cancelled', 'ended')
-expect('hash', 'counts', 'unique')
+expect('hash', 'records', 'counts', 'unique')
 
-local function make_ready(id, lane, queue, priority, run_at)
-  leave('waiting', lane, queue, run_at, id)
-  redis.call('HSET', prefix .. 'job:' .. id, 'state', 'ready', 'run_at', now_text)
+local function make_ready(id, job)
+  local lane, queue = lane_of(job), job[QUEUE]
+  leave('waiting', lane, queue, job[RUN_AT], id)
+  job[STATE], job[RUN_AT] = 'ready', now_text
+  write_job(id, job)
   count('waiting', lane, queue, -1)
   count('ready', lane, queue, 1)
-  stand('ready', lane, queue, tonumber(priority or '0'), now_text, id)
+  stand('ready', lane, queue, tonumber(job[PRIORITY]), now_text, id)
 end
 
 for at = 3, #ARGV do
-  local job = redis.call('HMGET', prefix .. 'job:' .. ARGV[at], 'queue', 'origin')
-  if job[1] then
-    local queue = job[2] or job[1]
-    expect('zset', 'ready:fresh:' .. queue, 'ready:retry:' .. queue, 'ready:retry:' .. job[1], 'ready:fresh:' .. job[1])
-    expect_forward(ARGV[at], queue)
+  local job = read_job(ARGV[at])
+  if job[STATE] then
+    local home = home_of(job)
+    expect('zset', 'ready:fresh:' .. home, 'ready:retry:' .. home, 'ready:retry:' .. job[QUEUE], 'ready:fresh:' .. job[QUEUE])
+    expect_forward(ARGV[at], home)
+    if job[SCHEDULE] ~= '' then
+      expect('set', unfinished_of(job[SCHEDULE]))
+    end
   end
 end
 
@@ -34,16 +42,16 @@ begin_to_write()
 local answers = {}
 for at = 3, #ARGV do
   local id = ARGV[at]
-  local job = redis.call('HMGET', prefix .. 'job:' .. id, 'state', 'lane', 'queue', 'priority', 'run_at')
-  local state = job[1]
+  local job = read_job(id)
+  local state = job[STATE]
   local answer = 'wrong state'
   if not state then
     answer = 'not found'
   elseif state == 'waiting' then
-    make_ready(id, job[2] or 'fresh', job[3], job[4], job[5])
+    make_ready(id, job)
     answer = 'replayed'
   elseif state == 'dead' or state == 'cancelled' then
-    answer = put_back(id, now_text) and 'replayed' or 'unique key busy'
+    answer = put_back(id, job, now_text) and 'replayed' or 'unique key busy'
   end
   answers[#answers + 1] = answer
 end

@@ -4,11 +4,13 @@
 --     group, before, after, schedule, forward, each '' for none, else '=' and it; then source (`jobs`, `dead`, `cancelled` or `ids`);
 --     then for `ids` the ids themselves, else direction (`up` or `down`), the id to go on from ('' for the beginning) and
 --     how many jobs to look at.
--- Returns: the last id looked at ('' when there are no more), how many matched; and of each match id, fields: all of them,
---     or task, fingerprint, ended_at, error.
+-- Returns: the last id looked at ('' when there are no more), how many matched; and of each match id, error and: record, args,
+--     result of the whole, or task, fingerprint, ended_at.
 -- Guarantees: reads only. Looks at no more jobs than told, so that it is over soon however many there are.
 --+ start
 --+ given
+--+ many
+--+ record
 local shape, limit = ARGV[3], tonumber(ARGV[4])
 local state, task, queue, reason = given(ARGV[5]), given(ARGV[6]), given(ARGV[7]), given(ARGV[8])
 local group, before, since = given(ARGV[9]), given(ARGV[10]), given(ARGV[11])
@@ -33,42 +35,41 @@ local function look()
   return ids, #ids < number
 end
 
-local function matches(id)
-  local job = redis.call(
-    'HMGET', prefix .. 'job:' .. id,
-    'state', 'task', 'queue', 'origin', 'reason', 'fingerprint', 'ended_at', 'created_at', 'schedule'
-  )
-  local date = tonumber(job[7] or job[8] or '0')
-  return job[1]
-    and (not state or job[1] == state)
-    and (not task or job[2] == task)
-    and (not queue or job[3] == queue or job[4] == queue)
-    and (not reason or job[5] == reason)
-    and (not group or job[6] == group)
+local function matches(id, job)
+  local date = tonumber(job[ENDED_AT] ~= '' and job[ENDED_AT] or job[CREATED_AT])
+  return job[STATE]
+    and (not state or job[STATE] == state)
+    and (not task or job[TASK] == task)
+    and (not queue or job[QUEUE] == queue or job[ORIGIN] == '=' .. queue)
+    and (not reason or job[REASON] == '=' .. reason)
+    and (not group or job[FINGERPRINT] == group)
     and (not before or date < before)
     and (not since or date >= since)
-    and (not schedule or job[9] == schedule)
+    and (not schedule or job[SCHEDULE] == '=' .. schedule)
     and (not forward or redis.call('HGET', prefix .. 'forward:' .. id, 'state') == forward)
+end
+
+local function part(name, id)
+  return redis.call('HGET', prefix .. name, id)
 end
 
 local ids, is_end = look()
 local last = ''
 local number = 0
 local found = {}
-for position, id in ipairs(ids) do
+for position, record in ipairs(read_many(prefix .. 'records', ids)) do
   if number == limit then
     is_end = false
     break
   end
+  local id, job = ids[position], fields_of(record)
   last = id
-  if matches(id) then
+  if matches(id, job) then
     number = number + 1
     if shape == 'whole' then
-      found[#found + 1] = id
-      found[#found + 1] = redis.call('HGETALL', prefix .. 'job:' .. id)
+      found[#found + 1] = {id, part('errors', id), record, part('args', id), part('results', id)}
     elseif shape == 'brief' then
-      found[#found + 1] = id
-      found[#found + 1] = redis.call('HMGET', prefix .. 'job:' .. id, 'task', 'fingerprint', 'ended_at', 'error')
+      found[#found + 1] = {id, part('errors', id), job[TASK], job[FINGERPRINT], job[ENDED_AT]}
     end
   end
 end

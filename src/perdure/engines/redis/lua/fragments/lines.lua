@@ -1,6 +1,5 @@
 -- Lines of jobs: ready ones by queue and lane, waiting ones by time; whoever may be waiting for them is told.
-local added = {}
-local is_heard = {}
+local lines = {}
 local is_news = false
 
 -- A job's place: its run_at in eighteen digits, then its id, so that places sort by bytes as they should by time.
@@ -15,21 +14,23 @@ local function ready_line(lane, queue)
   return prefix .. 'ready:' .. lane .. ':' .. queue
 end
 
-local function add_to(line, score, member)
-  local members = added[line]
-  if not members then
-    members = {}
-    added[line] = members
+-- What is to be added to the line of a state: scores and places, one after the other. To look at it before the first write
+-- refuses a key of another kind.
+local function line_of(state, lane, queue)
+  local key = state == 'ready' and ready_line(lane, queue) or prefix .. 'waiting'
+  local line = lines[key]
+  if not line then
+    line = {head = redis.call('ZRANGE', key, 0, 0)[1], members = {}}
+    lines[key] = line
   end
-  members[#members + 1] = score
-  members[#members + 1] = member
+  return line.members
 end
 
 -- Puts a job where its state says.
 local function stand(state, lane, queue, priority, run_at, id)
-  local line = state == 'ready' and ready_line(lane, queue) or prefix .. 'waiting'
-  add_to(line, state == 'ready' and -priority or 0, place(run_at, id))
-  is_heard[line] = true
+  local members = line_of(state, lane, queue)
+  local at = #members + 1
+  members[at], members[at + 1] = state == 'ready' and -priority or 0, place(run_at, id)
 end
 
 -- Takes a job out of where its state says.
@@ -41,22 +42,14 @@ local function leave(state, lane, queue, run_at, id)
   end
 end
 
--- ZADD of any number of members; Lua hands over a few thousand values at a time.
-local function add_all(line, members)
-  for first = 1, #members, 4000 do
-    redis.call('ZADD', line, unpack(members, first, math.min(first + 3999, #members)))
-  end
-end
-
 -- Writes the lines. News is a line that was empty, or a waiting job that is due before all others.
 local function write_lines()
-  for line, members in pairs(added) do
-    local head = is_heard[line] and redis.call('ZRANGE', line, 0, 0)[1]
-    add_all(line, members)
-    if is_heard[line] and not head then
-      is_news = true
-    elseif line == prefix .. 'waiting' and redis.call('ZRANGE', line, 0, 0)[1] ~= head then
-      is_news = true
+  for key, line in pairs(lines) do
+    if #line.members > 0 then
+      write_many('ZADD', key, line.members)
+      if not line.head or (key == prefix .. 'waiting' and redis.call('ZRANGE', key, 0, 0)[1] ~= line.head) then
+        is_news = true
+      end
     end
   end
 end

@@ -1,63 +1,79 @@
--- Makes jobs from arguments: per job id, task, queue, args, priority, delay, run_at, unique, max_attempts, retry, delivery,
--- timeout, schedule, tick_at. Of delay and run_at at most one is not ''; unique and what follows it is '' for none, else '='
--- and it.
-local WIDTH = 14
-local NAMES = {'max_attempts', 'retry', 'delivery', 'timeout', 'schedule', 'tick_at'}
-local made_ids = {}
+-- Makes jobs from arguments. Jobs of one kind share task, queue, priority, delay, run_at, max_attempts, retry, delivery,
+-- timeout, schedule, tick_at, which stand once for all of them; of delay and run_at at most one is not ''. A job has kind (its
+-- place among the kinds), id, unique, args, long args. retry, schedule, unique and both args are '' for none, else '=' and it.
+-- Needs the fragments `many`, `counts`, `lines`, `unique` and `unfinished`.
+local KIND_WIDTH, JOB_WIDTH = 11, 5
+local kinds = {}
+local made_number = 0
+local made_records, made_args, made_ids, made_unique, scheduled = {}, {}, {}, {}, {}
 
--- Looks at what a new job needs, before the first write; gives what is wrong with it.
-local function look_at_new(at)
-  local priority = tonumber(ARGV[at + 4])
+-- A kind as its jobs need it, or what is wrong with it; asked for before the first write. The kinds begin at `first`.
+local function look_at_kind(number, first)
+  if kinds[number] then
+    return kinds[number]
+  end
+  local at = first + (number - 1) * KIND_WIDTH
+  local task, queue, priority, schedule = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 9]
   if not priority or priority ~= math.floor(priority) or priority < -100 or priority > 100 then
-    return redis.error_reply('PERDURE A priority is a whole number from -100 to 100.')
+    return nil, redis.error_reply('PERDURE A priority is a whole number from -100 to 100.')
   end
-  expect('zset', 'ready:fresh:' .. ARGV[at + 2])
-  if ARGV[at + 12] ~= '' then
-    expect('set', 'unfinished:' .. given(ARGV[at + 12]))
+  if schedule ~= '' then
+    expect('set', unfinished_of(schedule))
   end
-  return nil
-end
-
-local function make(at)
-  local id, task, queue, unique = ARGV[at], ARGV[at + 1], ARGV[at + 2], given(ARGV[at + 7])
   local run_at = now_text
-  if ARGV[at + 5] ~= '' then
-    run_at = after(ARGV[at + 5])
-  elseif ARGV[at + 6] ~= '' then
-    run_at = ARGV[at + 6]
+  if ARGV[at + 3] ~= '' then
+    run_at = after(ARGV[at + 3])
+  elseif ARGV[at + 4] ~= '' then
+    run_at = ARGV[at + 4]
   end
   local state = tonumber(run_at) <= now and 'ready' or 'waiting'
-  local fields = {
-    'task', task, 'queue', queue, 'state', state, 'run_at', run_at, 'created_at', now_text, 'args', ARGV[at + 3]
+  -- A record as fragments/record.lua has it, but for the unique key between the two, and the args at the end.
+  local head = {state, '0', '', '', '', '', '0', '0', '', '', '', '', '', '', '', '', queue, ''}
+  local tail = {
+    '', schedule, task, ARGV[at + 2], run_at, '', '', now_text, ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8],
+    ARGV[at + 10], ''
   }
-  if ARGV[at + 4] ~= '0' then
-    fields[#fields + 1] = 'priority'
-    fields[#fields + 1] = ARGV[at + 4]
-  end
-  if unique then
-    fields[#fields + 1] = 'unique'
-    fields[#fields + 1] = unique
-  end
-  for offset, name in ipairs(NAMES) do
-    local value = given(ARGV[at + 7 + offset])
-    if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-  end
-  redis.call('HSET', prefix .. 'job:' .. id, unpack(fields))
-  if unique then
-    redis.call('HSET', prefix .. 'unique', unique_field(task, unique), id)
-  end
-  if ARGV[at + 12] ~= '' then
-    redis.call('SADD', prefix .. 'unfinished:' .. given(ARGV[at + 12]), id)
-  end
-  made_ids[#made_ids + 1] = 0
-  made_ids[#made_ids + 1] = id
-  count(state, 'fresh', queue, 1)
-  stand(state, 'fresh', queue, tonumber(ARGV[at + 4]), run_at, id)
+  kinds[number] = {
+    task = task, queue = queue, state = state, schedule = schedule, number = 0,
+    head = table.concat(head, '\255'), tail = table.concat(tail, '\255'),
+    members = line_of(state, 'fresh', queue), score = state == 'ready' and -priority or 0, place = place(run_at, '')
+  }
+  return kinds[number]
 end
 
+local function make(kind, id, unique, args, long_args)
+  local at = 2 * made_number + 1
+  made_number = made_number + 1
+  made_records[at], made_records[at + 1] = id, kind.head .. unique .. kind.tail .. args .. '\255'
+  made_ids[at], made_ids[at + 1] = 0, id
+  if long_args ~= '' then
+    made_args[#made_args + 1] = id
+    made_args[#made_args + 1] = string.sub(long_args, 2)
+  end
+  local members = kind.members
+  at = #members + 1
+  members[at], members[at + 1] = kind.score, kind.place .. id
+  kind.number = kind.number + 1
+  if unique ~= '' then
+    made_unique[#made_unique + 1] = unique_field(kind.task, unique)
+    made_unique[#made_unique + 1] = id
+  end
+  if kind.schedule ~= '' then
+    scheduled[#scheduled + 1] = {unfinished_of(kind.schedule), id}
+  end
+end
+
+-- The counters come first: they need memory, and a key of another kind stops the script here.
 local function write_made()
-  add_all(prefix .. 'jobs', made_ids)
+  for _, kind in pairs(kinds) do
+    count(kind.state, 'fresh', kind.queue, kind.number)
+  end
+  write_counts()
+  write_many('HSET', prefix .. 'records', made_records)
+  write_many('HSET', prefix .. 'args', made_args)
+  write_many('HSET', prefix .. 'unique', made_unique)
+  for _, each in ipairs(scheduled) do
+    redis.call('SADD', prefix .. each[1], each[2])
+  end
+  write_many('ZADD', prefix .. 'jobs', made_ids)
 end

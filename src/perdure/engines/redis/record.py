@@ -1,0 +1,154 @@
+"""A job's record: its fields in one text, in the order of fragments/record.lua, ended by a byte that no text has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from perdure.clock import from_microseconds
+from perdure.model.failure import Failure
+from perdure.model.job import Job, JobId, WorkerId
+
+END = b"\xff"
+"""No text in UTF-8 has this byte."""
+WITHIN = 200
+"""The longest args and results that a record has room for: it is written anew with each step."""
+
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_CLAIMED = 4
+"""How many fields a claim changes; they come first."""
+_PLACE = 19
+"""How long what stands before the id in a place is."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A record taken apart; what is not there is empty."""
+
+    state: bytes
+    attempt: bytes
+    worker: bytes
+    started_at: bytes
+    is_cancelling: bytes
+    reason: bytes
+    failures: bytes
+    recoveries: bytes
+    attempt_ended_at: bytes
+    token: bytes
+    delay: bytes
+    parked_at: bytes
+    fingerprint: bytes
+    result: bytes
+    ended_at: bytes
+    lane: bytes
+    queue: bytes
+    unique: bytes
+    schedule: bytes
+    task: bytes
+    priority: bytes
+    run_at: bytes
+    origin: bytes
+    replayed_at: bytes
+    created_at: bytes
+    max_attempts: bytes
+    retry: bytes
+    delivery: bytes
+    timeout: bytes
+    tick_at: bytes
+    args: bytes
+
+
+def within_or_beside(value: bytes) -> tuple[bytes, bytes]:
+    """Args or a result as a field of the record, or as what is kept beside it; the other is empty."""
+    if len(value) <= WITHIN and END not in value:
+        return b"=" + value, b""
+    return b"", b"=" + value
+
+
+def to_record(text: bytes) -> Record:
+    return Record(*text.split(END)[:-1])
+
+
+def to_job(job_id: bytes, text: bytes, args: bytes | None, error: bytes | None, result: bytes | None = None) -> Job:
+    """The job of a record and what is kept beside it."""
+    found = to_record(text)
+    return Job(
+        id=JobId(job_id.decode()),
+        task=found.task.decode(),
+        queue=found.queue.decode(),
+        state=cast("Any", found.state.decode()),
+        lane="retry" if found.lane else "fresh",
+        args=found.args[1:] if found.args else args or b"",
+        priority=int(found.priority),
+        run_at=from_microseconds(int(found.run_at)),
+        attempt=int(found.attempt),
+        failures=int(found.failures),
+        recoveries=int(found.recoveries),
+        delivery=cast("Any", found.delivery.decode() or "at_least_once"),
+        created_at=from_microseconds(int(found.created_at)),
+        origin=to_text(found.origin),
+        unique=to_text(found.unique),
+        max_attempts=int(found.max_attempts) if found.max_attempts else None,
+        retry=to_text(found.retry),
+        timeout=to_duration(found.timeout),
+        delay=to_duration(found.delay),
+        reason=to_text(found.reason),
+        error=to_failure(error),
+        result=found.result[1:] if found.result else result,
+        worker=WorkerId(found.worker.decode()) if found.worker else None,
+        started_at=to_moment(found.started_at),
+        ended_at=to_moment(found.ended_at),
+        replayed_at=to_moment(found.replayed_at),
+        parked_at=to_moment(found.parked_at),
+        is_cancelling=bool(found.is_cancelling),
+        schedule=to_text(found.schedule),
+        tick_at=to_moment(found.tick_at),
+    )
+
+
+def to_claimed(
+    claimed: Sequence[bytes], args: Sequence[bytes], errors: Sequence[bytes], worker: WorkerId, now: bytes
+) -> list[Job]:
+    """The jobs that a fetch claimed, running: of each its place in line, and its record as it was before."""
+    failures = dict(zip(errors[::2], errors[1::2], strict=True))
+    beside = dict(zip(args[::2], args[1::2], strict=True))
+    started_at = from_microseconds(int(now))
+    # Jobs that were enqueued together differ in id, args and attempt only: the rest is read once.
+    alike: dict[bytes, Job] = {}
+    jobs = []
+    for place, text in zip(claimed[::2], claimed[1::2], strict=True):
+        _, attempt, _, _, rest = text.split(END, _CLAIMED)
+        rest, within, _ = rest.rsplit(END, 2)
+        job_id = place[_PLACE:]
+        like = alike.get(rest)
+        if like is None:
+            like = replace(to_job(job_id, text, None, None), state="running", worker=worker, started_at=started_at)
+            alike[rest] = like
+        job = replace(
+            like,
+            id=JobId(job_id.decode()),
+            args=within[1:] if within else beside[job_id],
+            attempt=int(attempt) + 1,
+        )
+        jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
+    return jobs
+
+
+def to_text(value: bytes) -> str | None:
+    """A text that may be absent: '' for none, else '=' and it."""
+    return value[1:].decode() if value else None
+
+
+def to_moment(value: bytes | None) -> datetime | None:
+    return from_microseconds(int(value)) if value else None
+
+
+def to_duration(value: bytes | None) -> timedelta | None:
+    return timedelta(microseconds=int(value)) if value else None
+
+
+def to_failure(text: bytes | None) -> Failure | None:
+    return None if text is None else _decode_failure(text)
