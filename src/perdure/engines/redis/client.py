@@ -123,7 +123,10 @@ class LoopClient:
 
     async def _ask(self, packed: bytes, number: int) -> list[Any]:
         channel = self._idle.pop() if self._idle else None
-        if channel is None or not channel.is_at_rest:
+        if channel is not None and not channel.is_at_rest:
+            channel.close()
+            channel = None
+        if channel is None:
             channel = await open_channel(self._address)
         answers = await channel.ask(packed, number)
         self._idle.append(channel)
