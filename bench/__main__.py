@@ -1,0 +1,116 @@
+"""Measures Perdure beside its peers and beside the raw engine in one run: `python -m bench --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, Peer
+from bench.environments import NotMade
+from bench.ground import Failed
+from bench.report import Figure, markdown
+from bench.servers import Server, started
+from bench.works import WORKS, Course, takes_part
+
+
+def main() -> int:
+    options = _options()
+    engines: tuple[str, ...] = options.engines
+    peers = [peer for peer in EVERYBODY if peer.name in options.peers]
+    figures: list[Figure] = []
+    with started(engines) as servers:
+        for number in range(options.rounds):
+            for engine in engines:
+                for work in options.works:
+                    _round(
+                        figures,
+                        number,
+                        work,
+                        [peer for peer in peers if engine in peer.engines],
+                        engine,
+                        servers,
+                        options,
+                    )
+    text = markdown(figures, {engine: server.settings for engine, server in servers.items()}, options.jobs)
+    print(text)
+    if options.output:
+        _write(options.output, text, figures)
+    return 0
+
+
+def _round(
+    figures: list[Figure],
+    number: int,
+    work: str,
+    peers: list[Peer],
+    engine: str,
+    servers: dict[str, Server],
+    options: argparse.Namespace,
+) -> None:
+    """One work of everybody, one after the other, so that whatever else the machine does falls on all alike."""
+    course = Course(engine=engine, server=servers[engine], jobs=options.jobs, seconds=options.seconds)
+    broken = {(figure.peer, figure.work) for figure in figures if figure.engine == engine and figure.value is None}
+    for peer in peers:
+        if not takes_part(work, peer) or (peer.name, work) in broken:
+            continue
+        began = time.monotonic()
+        try:
+            found = WORKS[work](course, peer)
+        except (Failed, NotMade) as failure:
+            figures.append(Figure(engine, work, peer.name, number, work, None, 0, (str(failure),)))
+            said = f"failed: {failure}"
+        else:
+            for name, value in found.figures.items():
+                figures.append(Figure(engine, work, peer.name, number, name, value, found.jobs, found.notes))
+            said = ", ".join(f"{name} {value:,.1f}" for name, value in found.figures.items())
+            said = f"{said} ({found.jobs:,} jobs) {'; '.join(found.notes)}"
+        print(
+            f"{number + 1} {engine:9}{peer.name:14}{said} [{time.monotonic() - began:.1f} s]",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _write(folder: Path, text: str, figures: list[Figure]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.md").write_text(text + "\n")
+    (folder / "bench.json").write_text(json.dumps([asdict(figure) for figure in figures], indent=1) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = tuple(peer.name for peer in EVERYBODY)
+    parser.add_argument("--engines", type=_some(ENGINES), default=ENGINES, help=", ".join(ENGINES))
+    parser.add_argument("--peers", type=_some(names), default=names, help=", ".join(names))
+    parser.add_argument("--works", type=_some(tuple(WORKS)), default=tuple(WORKS), help=", ".join(WORKS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=20_000, help="jobs of a drain; other works take their share")
+    parser.add_argument("--seconds", type=float, default=20.0, help="about how long one measurement may take")
+    parser.add_argument("--output", type=Path, help="a folder for the table, the figures and the picture")
+    parser.add_argument("--quick", action="store_true", help="a handful of jobs, Perdure and the raw engine only")
+    options = parser.parse_args()
+    if options.quick:
+        options.peers, options.rounds = (PERDURE.name, RAW.name), 1
+        options.jobs, options.seconds = 200, 5.0
+    return options
+
+
+def _some(known: tuple[str, ...]):  # type: ignore[no-untyped-def]
+    """Reads names with commas between them."""
+
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(name.strip() for name in text.split(",") if name.strip())
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+        return names
+
+    return read
+
+
+if __name__ == "__main__":
+    sys.exit(main())
