@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, Peer
-from bench.environments import NotMade
-from bench.ground import Failed
+from bench.environments import NotMadeError
+from bench.ground import FailedError
 from bench.report import Figure, markdown
 from bench.servers import Server, started
 from bench.works import WORKS, Course, takes_part
@@ -60,7 +60,7 @@ def _round(
         began = time.monotonic()
         try:
             found = WORKS[work](course, peer)
-        except (Failed, NotMade) as failure:
+        except (FailedError, NotMadeError) as failure:
             figures.append(Figure(engine, work, peer.name, number, work, None, 0, (str(failure),)))
             said = f"failed: {failure}"
         else:

@@ -1,7 +1,7 @@
 """Who is measured: each peer's package and version, how its worker is started, and which settings were chosen and why.
 
-Common to all: the server is the same, PostgreSQL with `synchronous_commit` on, Redis with an append-only file synced every
-second, SQLite with `synchronous=FULL` where the peer lets it be set. A worker is one process of one Python interpreter.
+Common to all: the server is the same, PostgreSQL with `synchronous_commit` on, Redis with an append-only file synced
+every second, SQLite with `synchronous=FULL` where the peer lets it be set. A worker is one process of one Python.
 `pace` is roughly how many jobs a second the peer does; it only bounds how many jobs a measurement is made of.
 """
 

@@ -1,4 +1,4 @@
-"""The environments of the peers: one each under `.bench/`, made on demand from the package index, kept for the next run."""
+"""The environments of the peers: one each under `.bench/`, made on demand and kept for the next run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = ROOT / ".bench"
 PATIENCE = 600.0
 
 
-class NotMade(Exception):
+class NotMadeError(Exception):
     """An environment could not be made; says why."""
 
 
@@ -43,8 +43,8 @@ def _uv(*arguments: str) -> None:
             command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=ROOT
         )
     except subprocess.TimeoutExpired:
-        raise NotMade(f"uv {arguments[0]} took longer than {PATIENCE:.0f} s") from None
+        raise NotMadeError(f"uv {arguments[0]} took longer than {PATIENCE:.0f} s") from None
     if done.returncode != 0:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         reasons = [line for line in said if not line.startswith("warning")] or ["uv failed without a word"]
-        raise NotMade(" ".join(reasons)[:300])
+        raise NotMadeError(" ".join(reasons)[:300])

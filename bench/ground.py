@@ -1,4 +1,4 @@
-"""The ground of one measurement: a fresh store, a tally, and processes that are bounded in time and ended by their ids."""
+"""The ground of one measurement: a fresh store, a tally, and processes bounded in time and ended by their ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = 30.0
 FAREWELL = 5.0
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A measurement could not be made; says why."""
 
 
@@ -91,14 +91,14 @@ class Ground:
             try:
                 said, errors = process.communicate(timeout=6 * self.limit + START)
             except subprocess.TimeoutExpired:
-                raise Failed(f"{verb} did not end within {6 * self.limit + START:.0f} s") from None
+                raise FailedError(f"{verb} did not end within {6 * self.limit + START:.0f} s") from None
             finally:
                 _end(process)
         if process.returncode != 0:
-            raise Failed(f"{verb}: {_last_line(errors)}")
+            raise FailedError(f"{verb}: {_last_line(errors)}")
         found: dict[str, Any] = json.loads(said.splitlines()[-1])
         if "missing" in found:
-            raise Failed(f"has no {found['missing']}")
+            raise FailedError(f"has no {found['missing']}")
         return found
 
     def enqueue(self, verb: str, task: str, jobs: int | None = None, *, first: int = 0, due: float = 0.0) -> Enqueued:
@@ -112,7 +112,7 @@ class Ground:
         """Enqueue jobs in whatever way is fastest; gives how many there are."""
         try:
             return self.enqueue("enqueue_bulk", task, jobs, first=first).jobs
-        except Failed as failure:
+        except FailedError as failure:
             if "has no enqueue_bulk" not in str(failure):
                 raise
             return self.enqueue("enqueue_one", task, jobs, first=first).jobs
@@ -135,7 +135,7 @@ class Ground:
             self._workers.append(worker)
 
     def wait(self, jobs: int, *, limit: float | None = None, poll: float = POLL) -> int:
-        """Wait until so many jobs are done or the time is up; gives how many are. The time begins with the first job."""
+        """Wait until so many jobs are done or the time, which begins with the first, is up; gives how many are."""
         patience = START
         began = time.monotonic()
         is_running = False
@@ -143,10 +143,10 @@ class Ground:
             if not is_running and self.tally.done(1):
                 is_running, began, patience = True, time.monotonic(), self.limit if limit is None else limit
             if any(worker.poll() is not None for worker in self._workers):
-                raise Failed(f"a worker ended by itself: {self._worker_said()}")
+                raise FailedError(f"a worker ended by itself: {self._worker_said()}")
             if time.monotonic() - began > patience:
                 if not is_running:
-                    raise Failed(f"no job was run within {START:.0f} s: {self._worker_said()}")
+                    raise FailedError(f"no job was run within {START:.0f} s: {self._worker_said()}")
                 break
             time.sleep(poll)
         return done
@@ -168,7 +168,7 @@ class Ground:
             while (count := int(self.ask("settled", "--jobs", jobs)["settled"])) < jobs:
                 if time.monotonic() > deadline:
                     break
-        except Failed as failure:
+        except FailedError as failure:
             if "has no settled" not in str(failure):
                 raise
             return None

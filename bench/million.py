@@ -19,7 +19,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.backlog import ENGINES
-
 from perdure import App
 
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,8 @@
 """The tally: a file in shared memory where handlers note when each job ran, at no cost of a round trip.
 
-Every job has a number, which is its argument. A handler writes the moment into the place of that number; the harness reads
-the same memory. So a drain is timed alike for every peer: from the first start to the last end, whatever process ran it.
+Every job has a number, which is its argument. A handler writes the moment into the place of that number; the harness
+reads the same memory. So a drain is timed alike for every peer: from the first start to the last end, whatever process
+ran it.
 It runs in the environments of the peers, so it needs the standard library only.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.catalogue import PERDURE, RAW, Peer
-from bench.ground import Failed, Ground
+from bench.ground import FailedError, Ground
 from bench.servers import Server
 
 
@@ -85,7 +85,7 @@ def latency(course: Course, peer: Peer) -> Found:
             (tally.last[n] - tally.sent[n]) * 1e3 for n in range(1, count + 1) if tally.sent[n] and tally.last[n]
         )
         if not waits:
-            raise Failed("no job was run")
+            raise FailedError("no job was run")
         last = waits[min(len(waits) - 1, int(len(waits) * 0.99))]
         return Found(figures={"latency p50": statistics.median(waits), "latency p99": last}, jobs=len(waits))
 
@@ -97,7 +97,7 @@ def fail_twice(course: Course, peer: Peer) -> Found:
         ground.start_workers(1)
         done = ground.wait(jobs)
         if not done:
-            raise Failed("no job had its third attempt in time")
+            raise FailedError("no job had its third attempt in time")
         tally = ground.tally
         began = min(moment for moment in tally.first if moment)
         rate = done / (max(tally.last) - began)
@@ -115,12 +115,12 @@ def due(course: Course, peer: Peer) -> Found:
         )
         moment = found.due
         if time.time() > moment or found.jobs < wanted:
-            raise Failed("could not be enqueued before the jobs came due")
+            raise FailedError("could not be enqueued before the jobs came due")
         offset = time.time() - time.monotonic()
         done = ground.wait(wanted + 1, limit=moment - time.time() + course.seconds) - 1
         moments = [each for each in ground.tally.last[1:] if each]
         if not moments:
-            raise Failed("no job was run")
+            raise FailedError("no job was run")
         seconds = max(moments) + offset - moment
         early = sum(each + offset < moment - 0.001 for each in moments)
         notes = (f"{early} jobs ran before they were due",) if early else ()
@@ -200,7 +200,7 @@ def _rate(ground: Ground, workers: int) -> float:
     tally = ground.tally
     ran = [(tally.last[n], tally.worker[n]) for n in range(tally.jobs) if tally.runs[n]]
     if len(ran) < 2:
-        raise Failed("fewer than two jobs were run")
+        raise FailedError("fewer than two jobs were run")
     firsts = [min((moment for moment, own in ran if own == worker), default=0.0) for worker in range(workers)]
     last = max(moment for moment, _ in ran)
     began = max(firsts) if all(firsts) else min(moment for moment, _ in ran)
@@ -214,5 +214,5 @@ def _checked(ground: Ground, done: int, jobs: int) -> tuple[str, ...]:
     if done < jobs:
         notes.append(f"{jobs - done} of {jobs} not run in time")
     elif ground.peer is PERDURE and (settled := ground.settled(jobs)) != jobs:
-        raise Failed(f"the store counts {settled} of {jobs} jobs as succeeded")
+        raise FailedError(f"the store counts {settled} of {jobs} jobs as succeeded")
     return tuple(notes)

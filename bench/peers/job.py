@@ -16,7 +16,7 @@ _last, _first, _runs, _worker = _tally.last, _tally.first, _tally.runs, _tally.w
 _own = int(os.environ.get("BENCH_WORKER", "0"))
 
 
-class FailsOnPurpose(Exception):
+class OnPurposeError(Exception):
     """What jobs that fail twice raise."""
 
 
@@ -33,7 +33,7 @@ def fail_twice(number: int) -> None:
     if runs == 1:
         _first[number] = monotonic()
     if runs < 3:
-        raise FailsOnPurpose(number)
+        raise OnPurposeError(number)
     _last[number] = monotonic()
     _worker[number] = _own
 

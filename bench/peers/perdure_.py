@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bench.peers import job
-
 from perdure import App
 
 app = App(job.URL, auto_migrate=True)

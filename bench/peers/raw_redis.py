@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import redis
+
 from bench.peers import job
 
 BATCH = 500
@@ -16,7 +17,8 @@ ENQUEUE = """
 local now = ARGV[2]
 for at = 3, #ARGV, 2 do
     redis.call('HSET', 'job:' .. ARGV[at], 'task', ARGV[1], 'queue', 'default', 'state', 'ready', 'lane', 'fresh',
-        'priority', '0', 'run_at', now, 'created_at', now, 'attempt', '0', 'delivery', 'at_least_once', 'args', ARGV[at + 1])
+        'priority', '0', 'run_at', now, 'created_at', now, 'attempt', '0', 'delivery', 'at_least_once',
+        'args', ARGV[at + 1])
     redis.call('ZADD', 'ready', now, ARGV[at])
 end
 return 1
@@ -29,7 +31,6 @@ for at = 1, #popped, 2 do
     local found = redis.call('HMGET', key, 'attempt', 'args')
     local attempt = tonumber(found[1]) + 1
     redis.call('HSET', key, 'state', 'running', 'attempt', attempt, 'worker', ARGV[1], 'started_at', ARGV[2])
-    redis.call('SADD', 'running:' .. ARGV[1], popped[at])
     claimed[#claimed + 1] = popped[at]
     claimed[#claimed + 1] = attempt
     claimed[#claimed + 1] = found[2]
@@ -43,7 +44,6 @@ for at = 3, #ARGV, 2 do
     local found = redis.call('HMGET', key, 'attempt', 'worker')
     if found[1] == ARGV[at + 1] and found[2] == ARGV[1] then
         redis.call('HSET', key, 'state', 'succeeded', 'worker', '', 'ended_at', ARGV[2])
-        redis.call('SREM', 'running:' .. ARGV[1], ARGV[at])
         redis.call('ZADD', 'succeeded', ARGV[2], ARGV[at])
         accepted = accepted + 1
     end

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
 from bench.peers import job
 
 BATCH = 1000
