@@ -43,7 +43,7 @@ test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, worker tests on R
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/web/test_schemathesis.py -n auto
 
 bench: setup     ## Perdure beside its peers and beside the raw engines: rates, ratios, verdicts
-	@$(BIN)/python -m bench $(BENCH)
+	@$(BIN)/python -m bench --output .bench/report $(BENCH)
 
 pictures: setup  ## draw the pictures of docs/ anew from the simulator
 	@$(BIN)/python scripts/pictures.py

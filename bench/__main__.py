@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
+import platform
 import sys
 import time
 from dataclasses import asdict
@@ -12,8 +15,10 @@ from pathlib import Path
 from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, Peer
 from bench.environments import NotMadeError
 from bench.ground import FailedError
+from bench.picture import draw
 from bench.report import Figure, markdown
-from bench.servers import Server, started
+from bench.servers import started
+from bench.targets import judge
 from bench.works import WORKS, Course, takes_part
 
 
@@ -23,36 +28,28 @@ def main() -> int:
     peers = [peer for peer in EVERYBODY if peer.name in options.peers]
     figures: list[Figure] = []
     with started(engines) as servers:
-        for number in range(options.rounds):
-            for engine in engines:
-                for work in options.works:
-                    _round(
-                        figures,
-                        number,
-                        work,
-                        [peer for peer in peers if engine in peer.engines],
-                        engine,
-                        servers,
-                        options,
-                    )
-    text = markdown(figures, {engine: server.settings for engine, server in servers.items()}, options.jobs)
+        settings = {engine: server.settings for engine, server in servers.items()}
+        try:
+            for number, engine, work in itertools.product(range(options.rounds), engines, options.works):
+                course = Course(engine=engine, server=servers[engine], jobs=options.jobs, seconds=options.seconds)
+                _round(figures, number, work, [peer for peer in peers if engine in peer.engines], course)
+        except KeyboardInterrupt:
+            print("stopped; this is what was measured so far", file=sys.stderr)
+    head = (
+        f"Drains of {options.jobs:,} jobs where the pace allows it, medians of {options.rounds} rounds, everybody in"
+        " turn; in square brackets Perdure's figure over the peer's, with the spread over the rounds."
+        f" Python {platform.python_version()}, {os.cpu_count()} cores."
+    )
+    text = markdown(figures, judge(figures), settings, {peer.name: peer.note for peer in EVERYBODY}, head)
     print(text)
     if options.output:
         _write(options.output, text, figures)
     return 0
 
 
-def _round(
-    figures: list[Figure],
-    number: int,
-    work: str,
-    peers: list[Peer],
-    engine: str,
-    servers: dict[str, Server],
-    options: argparse.Namespace,
-) -> None:
+def _round(figures: list[Figure], number: int, work: str, peers: list[Peer], course: Course) -> None:
     """One work of everybody, one after the other, so that whatever else the machine does falls on all alike."""
-    course = Course(engine=engine, server=servers[engine], jobs=options.jobs, seconds=options.seconds)
+    engine = course.engine
     broken = {(figure.peer, figure.work) for figure in figures if figure.engine == engine and figure.value is None}
     for peer in peers:
         if not takes_part(work, peer) or (peer.name, work) in broken:
@@ -79,6 +76,8 @@ def _write(folder: Path, text: str, figures: list[Figure]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.md").write_text(text + "\n")
     (folder / "bench.json").write_text(json.dumps([asdict(figure) for figure in figures], indent=1) + "\n")
+    (folder / "verdicts.json").write_text(json.dumps([asdict(each) for each in judge(figures)], indent=1) + "\n")
+    draw(folder / "bench.svg", figures)
 
 
 def _options() -> argparse.Namespace:

@@ -31,8 +31,10 @@ class Peer:
     pace: Mapping[str, int] = field(default_factory=dict)
     keeps: bool = True
     """Whether a job survives a worker that is killed while it runs it, as set up here."""
-    durable: bool = True
-    """Whether an accepted job survives a loss of power, as far as the server allows."""
+    lax: tuple[str, ...] = ()
+    """The engines on which an accepted job may not survive a loss of power, and it cannot be told otherwise."""
+    plain: bool = False
+    """Whether its handlers are plain functions; the same one then stands for both kinds."""
     note: str = ""
 
     def adapter(self, engine: str) -> str:
@@ -58,6 +60,60 @@ RAW = Peer(
     engines=ENGINES,
     note="one thread, batches of 500 to 1,000; completes a batch and claims the next in one go; no retries, no leases",
 )
-PEERS: tuple[Peer, ...] = ()
+PGQUEUER = Peer(
+    name="pgqueuer",
+    engines=(POSTGRES,),
+    packages=("pgqueuer[asyncpg,cli]==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0"),
+    pace={POSTGRES: 8000},
+    note="asyncpg, uvloop, claims and completions of 500; blocking code by asyncio.to_thread, as it advises",
+)
+AWA = Peer(
+    name="awa",
+    engines=(POSTGRES,),
+    packages=("awa-pg==0.6.9",),
+    pace={POSTGRES: 4000},
+    note="200 workers, COPY for bulk, polls and promotes every 50 ms; fail twice by RetryAfter(0)",
+)
+FLEXIQ = Peer(
+    name="flexiq",
+    engines=ENGINES,
+    packages=("flexiq==2.1.0", "cbor2==6.2.1", "cloudpickle==3.1.2", "msgpack==1.2.4"),
+    worker=("-m", "flexiq.cli", "worker", "--app", "bench.peers.flexiq:queue"),
+    pace={SQLITE: 700, POSTGRES: 400, REDIS: 500},
+    lax=(SQLITE,),
+    note="8 threads, claims of 16, polls every 1 ms: push dispatch and its default of 50 ms drain far slower;"
+    " its SQLite is fixed at synchronous=NORMAL",
+)
+HUEY = Peer(
+    name="huey",
+    engines=ENGINES,
+    packages=("huey==3.5.4", "redis==8.1.0", "psycopg[binary]==3.3.8"),
+    worker=(
+        *("-m", "huey.bin.huey_consumer", "bench.peers.huey.huey", "-k", "process", "-w", "1"),
+        *("-d", "0.005", "-m", "0.005", "-n", "-q"),
+    ),
+    pace={SQLITE: 1500, POSTGRES: 1000, REDIS: 1600},
+    keeps=False,
+    plain=True,
+    note="one worker process beside the consumer's own, polls every 5 ms; takes a job off the queue before it runs it",
+)
+DRAMATIQ = Peer(
+    name="dramatiq",
+    engines=(REDIS,),
+    packages=("dramatiq[redis]==2.2.1", "redis==8.1.0"),
+    worker=("-m", "dramatiq", "bench.peers.dramatiq", "--processes", "1", "--threads", "8"),
+    pace={REDIS: 2000},
+    plain=True,
+    note="one process, 8 threads (its default), prefetch 2 a thread (its default)",
+)
+PROCRASTINATE = Peer(
+    name="procrastinate",
+    engines=(POSTGRES,),
+    packages=("procrastinate==3.10.0", "psycopg[binary]==3.3.8"),
+    worker=("-m", "procrastinate", "--app", "bench.peers.procrastinate.app", "worker", "--concurrency", "50"),
+    pace={POSTGRES: 450},
+    note="50 at once, as Perdure",
+)
+PEERS: tuple[Peer, ...] = (PGQUEUER, AWA, FLEXIQ, HUEY, DRAMATIQ, PROCRASTINATE)
 
 EVERYBODY = (PERDURE, RAW, *PEERS)

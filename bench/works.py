@@ -185,6 +185,8 @@ def takes_part(work: str, peer: Peer) -> bool:
     """Whether the work is asked of that peer."""
     if peer is RAW:
         return work in RAW_WORKS
+    if peer.plain and work.endswith("-sync"):
+        return False
     return work not in OWN_WORKS or peer is PERDURE
 
 
