@@ -87,7 +87,7 @@ FLEXIQ = Peer(
 HUEY = Peer(
     name="huey",
     engines=ENGINES,
-    packages=("huey==3.5.4", "redis==8.1.0", "psycopg[binary]==3.3.8"),
+    packages=("huey==3.5.4", "redis[hiredis]==8.1.0", "psycopg[binary]==3.3.8"),
     worker=(
         *("-m", "huey.bin.huey_consumer", "bench.peers.huey.huey", "-k", "process", "-w", "1"),
         *("-d", "0.005", "-m", "0.005", "-n", "-q"),
@@ -100,7 +100,7 @@ HUEY = Peer(
 DRAMATIQ = Peer(
     name="dramatiq",
     engines=(REDIS,),
-    packages=("dramatiq[redis]==2.2.1", "redis==8.1.0"),
+    packages=("dramatiq[redis]==2.2.1", "redis[hiredis]==8.1.0"),
     worker=("-m", "dramatiq", "bench.peers.dramatiq", "--processes", "1", "--threads", "8"),
     pace={REDIS: 2000},
     plain=True,
@@ -114,6 +114,81 @@ PROCRASTINATE = Peer(
     pace={POSTGRES: 450},
     note="50 at once, as Perdure",
 )
-PEERS: tuple[Peer, ...] = (PGQUEUER, AWA, FLEXIQ, HUEY, DRAMATIQ, PROCRASTINATE)
+CHANCY = Peer(
+    name="chancy",
+    engines=(POSTGRES,),
+    packages=("chancy==0.26.0", "psycopg[binary]==3.3.8"),
+    pace={POSTGRES: 1500},
+    note="asynchronous executor, 50 at once, eager polling",
+)
+OBAN = Peer(
+    name="oban",
+    engines=(POSTGRES,),
+    packages=("oban==0.7.0", "psycopg[binary]==3.3.8"),
+    python="3.12",
+    pace={POSTGRES: 1000},
+    note="Python 3.12, which it needs; 50 at once, stages every 100 ms",
+)
+SAQ = Peer(
+    name="saq",
+    engines=(POSTGRES, REDIS),
+    packages=("saq[redis,postgres]==0.26.4", "redis[hiredis]==7.4.1", "psycopg[binary]==3.3.8"),
+    worker=("-m", "saq", "bench.peers.saq.settings", "--quiet"),
+    pace={POSTGRES: 450, REDIS: 900},
+    note="50 at once; has no call for many",
+)
+TASKIQ = Peer(
+    name="taskiq",
+    engines=(REDIS,),
+    packages=("taskiq-redis==1.2.4", "taskiq==0.13.0", "redis[hiredis]==8.1.0"),
+    worker=(
+        *("-m", "taskiq", "worker", "bench.peers.taskiq:broker", "--workers", "1", "--max-async-tasks", "50"),
+        *("--max-prefetch", "100", "--log-level", "WARNING"),
+    ),
+    pace={REDIS: 1700},
+    note="stream broker, one worker process beside its own, 50 at once, reads and prefetches 100; due jobs need a"
+    " scheduler of their own, left out",
+)
+ARQ = Peer(
+    name="arq",
+    engines=(REDIS,),
+    packages=("arq==0.28.0", "redis[hiredis]==5.3.1"),
+    worker=("-m", "arq", "bench.peers.arq.WorkerSettings"),
+    pace={REDIS: 900},
+    note="50 at once, polls every 10 ms, keeps no results; has no call for many",
+)
+CELERY = Peer(
+    name="celery",
+    engines=(REDIS,),
+    packages=("celery[redis]==5.7.0", "kombu==5.7.0", "redis[hiredis]==8.1.0"),
+    worker=(
+        *("-m", "celery", "-A", "bench.peers.celery", "worker", "--concurrency", "1", "--loglevel", "ERROR"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    ),
+    pace={REDIS: 600},
+    keeps=False,
+    plain=True,
+    note="one pool process beside the worker's own, prefetch 64, no results; acknowledges before it runs, its default",
+)
+STREAQ = Peer(
+    name="streaq",
+    engines=(REDIS,),
+    packages=("streaq==7.2.0", "coredis==6.9.0"),
+    worker=("-m", "streaq", "run", "bench.peers.streaq:worker"),
+    pace={REDIS: 700},
+    note="50 at once, keeps no results",
+)
+RQ = Peer(
+    name="rq",
+    engines=(REDIS,),
+    packages=("rq==2.12.0", "redis[hiredis]==8.1.0"),
+    pace={REDIS: 350},
+    plain=True,
+    note="simple worker, which does not fork for each job, with scheduler; keeps no results",
+)
+PEERS: tuple[Peer, ...] = (
+    *(PGQUEUER, AWA, FLEXIQ, HUEY, DRAMATIQ, PROCRASTINATE),
+    *(CHANCY, OBAN, SAQ, TASKIQ, ARQ, CELERY, STREAQ, RQ),
+)
 
 EVERYBODY = (PERDURE, RAW, *PEERS)

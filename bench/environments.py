@@ -28,10 +28,18 @@ def python_of(peer: Peer) -> str:
     wanted = "\n".join([peer.python or sys.version, *peer.packages])
     if stamp.exists() and stamp.read_text() == wanted and python.exists():
         return str(python)
-    _uv("venv", "--quiet", "--clear", "--python", peer.python or sys.executable, str(place))
+    _uv("venv", "--quiet", "--clear", "--python", _interpreter(peer.python), str(place))
     _uv("pip", "install", "--quiet", "--python", str(python), *peer.packages)
     stamp.write_text(wanted)
     return str(python)
+
+
+def _interpreter(version: str | None) -> str:
+    """This Python, or another version: what pyenv keeps off the path, else whatever uv finds."""
+    if version is None:
+        return sys.executable
+    root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    return str(next(iter(sorted(root.glob(f"versions/{version}.*/bin/python"))), version))
 
 
 def _uv(*arguments: str) -> None:
