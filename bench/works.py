@@ -107,13 +107,12 @@ def fail_twice(course: Course, peer: Peer) -> Found:
 
 def due(course: Course, peer: Peer) -> Found:
     """Seconds until all of many jobs that come due at the same moment have started, the worker idle before."""
-    # Without a call for many, the enqueue takes about as long as a drain.
-    wanted = course.count(peer, 1, 0.5)
+    # Without a call for many, the enqueue takes about as long as a drain, and on a busy machine twice as long.
+    wanted = course.count(peer, 1, 0.25)
+    wait = 2 + 2 * wanted / peer.pace.get(course.engine, 16_000)
     with course.ground(peer, wanted + 1) as ground:
         _warm(ground)
-        found = ground.enqueue(
-            "enqueue_at", "noop_async", wanted, first=1, due=2 + wanted / peer.pace.get(course.engine, 8000)
-        )
+        found = ground.enqueue("enqueue_at", "noop_async", wanted, first=1, due=wait)
         moment = found.due
         if time.time() > moment or found.jobs < wanted:
             raise FailedError("could not be enqueued before the jobs came due")
