@@ -7,8 +7,10 @@ import itertools
 import json
 import os
 import platform
+import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from bench.works import WORKS, Course, takes_part
 
 def main() -> int:
     options = _options()
+    # Asked to end, it ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     engines: tuple[str, ...] = options.engines
     peers = [peer for peer in EVERYBODY if peer.name in options.peers]
     figures: list[Figure] = []
@@ -98,7 +102,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _some(known: tuple[str, ...]):  # type: ignore[no-untyped-def]
+def _some(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     """Reads names with commas between them."""
 
     def read(text: str) -> tuple[str, ...]:

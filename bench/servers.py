@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +25,10 @@ class Server(Protocol):
 
     def forget(self, url: str) -> None:
         """Remove it."""
+        ...
+
+    def close(self) -> None:
+        """End the server and remove what it left."""
         ...
 
     @property
@@ -101,7 +105,7 @@ class Redis:
         self._server.close()
 
 
-KINDS = {SQLITE: Sqlite, POSTGRES: Postgres, REDIS: Redis}
+KINDS: dict[str, Callable[[], Server]] = {SQLITE: Sqlite, POSTGRES: Postgres, REDIS: Redis}
 
 
 @contextmanager

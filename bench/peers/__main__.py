@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -69,7 +70,8 @@ def enqueue(verb: str, step: int) -> Callable[[Adapter, argparse.Namespace], obj
         if not adapter.has(verb):
             return {"missing": verb}
         adapter.call("connect")
-        due = time.time() + options.due
+        # A whole second: not everybody can say a part of one.
+        due = math.ceil(time.time() + options.due)
         more = (due,) if verb == "enqueue_at" else ()
         end = options.first + options.jobs
         adapter.call(verb, options.task, range(options.first, options.first + 1), *more)
