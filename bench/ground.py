@@ -50,7 +50,8 @@ class Ground:
         self.engine = engine
         self.jobs = jobs
         self.limit = limit
-        self._runs = runs
+        self.runs = runs
+        """How often a job runs until it is done."""
         self._server = server
         self._workers: list[subprocess.Popen[bytes]] = []
 
@@ -139,7 +140,7 @@ class Ground:
         patience = START
         began = time.monotonic()
         is_running = False
-        while (done := self.tally.done(self._runs)) < jobs:
+        while (done := self.tally.done(self.runs)) < jobs:
             if not is_running and self.tally.done(1):
                 is_running, began, patience = True, time.monotonic(), self.limit if limit is None else limit
             if any(worker.poll() is not None for worker in self._workers):

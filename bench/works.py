@@ -213,6 +213,9 @@ def _rate(ground: Ground, workers: int) -> float:
 def _checked(ground: Ground, done: int, jobs: int) -> tuple[str, ...]:
     """What was not as it should be; Perdure's own books must agree."""
     notes = []
+    again = sum(runs > ground.runs for runs in ground.tally.runs)
+    if again:
+        notes.append(f"{again} jobs ran more often than they should")
     if done < jobs:
         notes.append(f"{jobs - done} of {jobs} not run in time")
     elif ground.peer is PERDURE and (settled := ground.settled(jobs)) != jobs:
