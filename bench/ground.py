@@ -187,6 +187,7 @@ class Ground:
             "BENCH_URL": self._url,
             "BENCH_ENGINE": self.engine,
             "BENCH_TALLY": str(self._folder / "tally"),
+            "BENCH_PARENT": str(os.getpid()),
             "PERDURE_URL": self._url,
             "PYTHONPATH": str(ROOT),
         }
@@ -213,7 +214,8 @@ def _end(process: subprocess.Popen[bytes], first: signal.Signals = signal.SIGKIL
 
 def _last_line(said: bytes) -> str:
     lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it said nothing"
+    errors = [line for line in lines if "Error" in line]
+    return (errors or lines or ["it said nothing"])[-1][:200]
 
 
 def _shared_memory() -> str | None:

@@ -42,12 +42,20 @@ def fail_twice(number: int) -> None:
 def gate() -> None:
     """In a worker, wait for the other ones; elsewhere go on. The last line of an adapter."""
     if "BENCH_WORKER" in os.environ:
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_end_with, args=(int(os.environ["BENCH_PARENT"]),), daemon=True).start()
         _tally.arrive(_own)
 
 
 def _end_with(parent: int) -> None:
-    """End when whoever started this process is gone, even if it was killed: nobody else would end it."""
-    while os.getppid() == parent:
+    """End when the harness is gone, even if it was killed: nobody else would end this process then."""
+    while _is_there(parent):
         sleep(1)
     os._exit(1)
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
