@@ -42,8 +42,8 @@ test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, worker tests on R
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/engine_redis/test_cluster.py tests/runtime -k redis -n 2
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/web/test_schemathesis.py -n auto
 
-bench: setup     ## enqueue and drain beside the raw engine, as ratios
-	@$(BIN)/python bench/run.py
+bench: setup     ## Perdure beside its peers and beside the raw engines: rates, ratios, verdicts
+	@$(BIN)/python -m bench --output .bench/report $(BENCH)
 
 pictures: setup  ## draw the pictures of docs/ anew from the simulator
 	@$(BIN)/python scripts/pictures.py

@@ -13,10 +13,8 @@ import argparse
 import random
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,9 +22,8 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.servers import postgres
-from tests.servers.redis import RedisServer
-
+from bench.catalogue import ENGINES
+from bench.servers import started
 from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.identity import Ids
@@ -42,7 +39,7 @@ FILL = 1000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="what a claim and a commit cost as the store grows")
-    parser.add_argument("--engine", choices=sorted(ENGINES), default="postgres")
+    parser.add_argument("--engine", choices=ENGINES, default="postgres")
     parser.add_argument("--sizes", type=lambda text: [int(each) for each in text.split(",")], default=[1000, 100_000])
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=60)
@@ -50,12 +47,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.held and options.engine != "postgres":
         parser.error("only PostgreSQL keeps dead rows for a transaction left open")
-    with (
-        tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder,
-        ENGINES[options.engine](Path(folder)) as url,
-        closing(open_store(url, clock=SystemClock(), auto_migrate=True)) as store,
-    ):
-        _run(Bench(store, options.batch), url, options)
+    with started((options.engine,)) as servers:
+        url = servers[options.engine].fresh()
+        with closing(open_store(url, clock=SystemClock(), auto_migrate=True)) as store:
+            _run(Bench(store, options.batch), url, options)
 
 
 def _run(bench: Bench, url: str, options: argparse.Namespace) -> None:
@@ -165,25 +160,6 @@ def _hold(bench: Bench, url: str, jobs: int, first: tuple[float, float]) -> None
         session.execute("VACUUM perdure.jobs")
     bench.show("20 after a vacuum", bench.drain(20), first)
 
-
-@contextmanager
-def _postgres(folder: Path) -> Iterator[str]:
-    with closing(postgres.PostgresServer(is_durable=True)) as server:
-        yield server.dsn
-
-
-@contextmanager
-def _redis(folder: Path) -> Iterator[str]:
-    with closing(RedisServer(appendonly="yes", appendfsync="everysec")) as server:
-        yield server.url
-
-
-@contextmanager
-def _sqlite(folder: Path) -> Iterator[str]:
-    yield f"sqlite:///{folder / 'bench.db'}"
-
-
-ENGINES = {"postgres": _postgres, "redis": _redis, "sqlite": _sqlite}
 
 if __name__ == "__main__":
     main()
