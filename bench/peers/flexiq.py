@@ -9,12 +9,14 @@ from flexiq import Queue
 
 from bench.peers import job
 
-_SETTINGS = {"workers": 8, "scheduler_batch_size": 16, "scheduler_poll_interval_ms": 1, "push_dispatch": False}
+# Pushed dispatch fills the workers and then waits for its next round, so it needs many; polling is soon there again.
+_PUSHED = {"workers": 500, "push_dispatch": True}
+_POLLED = {"workers": 8, "scheduler_batch_size": 16, "scheduler_poll_interval_ms": 1, "push_dispatch": False}
 
 if job.ENGINE == "sqlite":
-    queue = Queue(db_path=job.URL.removeprefix("sqlite:///"), **_SETTINGS)
+    queue = Queue(db_path=job.URL.removeprefix("sqlite:///"), **_POLLED)
 else:
-    queue = Queue(backend=job.ENGINE, db_url=job.URL, **_SETTINGS)
+    queue = Queue(backend=job.ENGINE, db_url=job.URL, **(_PUSHED if job.ENGINE == "redis" else _POLLED))
 
 
 @queue.task(name="noop_async")
