@@ -53,4 +53,4 @@ lock: setup      ## resolve the dependencies anew into requirements.lock
 		--all-extras --group dev --no-emit-index-url --no-header --upgrade -o requirements.lock
 
 clean:           ## remove .venv and all caches
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	@rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
