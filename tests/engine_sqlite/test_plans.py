@@ -60,7 +60,7 @@ WANTED = {
     "list of all": ["SEARCH perdure_jobs USING INDEX sqlite_autoindex_perdure_jobs_1 (id<?)"],
 }
 
-WIDTHS = {"commit_fences": 18, "commit_succeeded": 7}
+WIDTHS = {"commit_fences": 18, "commit_succeeded": 10}
 """How many parameters a row of a batch has."""
 
 INSERT = """

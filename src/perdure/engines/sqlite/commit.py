@@ -64,6 +64,9 @@ def _succeed(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> bool:
             to_microseconds(one.ended_at),
             None if one.outcome.result is None else from_json_text(one.outcome.result),
             now,
+            one.outcome.lane,
+            one.outcome.failures,
+            one.outcome.recoveries,
         )
         for one in ended
     ]

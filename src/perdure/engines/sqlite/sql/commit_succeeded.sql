@@ -1,5 +1,6 @@
 -- commit: writes plain successes, by far the most common ends, in one step.
--- Parameters: rows of the fence (id, attempt, worker), started_at, ended_at, result, the store's now; no fence twice.
+-- Parameters: rows of the fence (id, attempt, worker), started_at, ended_at, result, the store's now, lane, failures,
+--     recoveries; no fence twice.
 -- Rows: none; the count of changed rows says how many fences matched, and unless all did it must be taken back.
 -- Concurrency: runs under the write lock; of two commits of an attempt the first finds it running.
 -- Indexes: the primary key, named, so that no statistics can turn the join round.
@@ -16,7 +17,10 @@ SET
     attempt_ended_at = batch.column5,
     parked_at = NULL,
     worker = NULL,
-    is_cancelling = 0
+    is_cancelling = 0,
+    lane = batch.column8,
+    failures = batch.column9,
+    recoveries = batch.column10
 FROM (VALUES /*+ rows */) AS batch
 -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
 WHERE
