@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from perdure.errors import EngineError
 
 
 class Door:
-    """One per open store; whoever holds it open can rely on the threads behind it being there."""
+    """One per open store; whoever holds it open can rely on the threads behind it being there.
+
+    with door.lock:
+        door.check()
+        ...
+
+    The lock is entered as itself, not through a method: an interrupt in the middle of a method would leave it locked.
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._is_shut = False
 
-    @contextmanager
-    def held_open(self) -> Iterator[None]:
-        """Keep `close()` out for a moment; raises EngineError when the store is closed or a parent process's."""
+    @property
+    def lock(self) -> threading.Lock:
+        """Keeps `close()` out while it is held; raises EngineError in a child of the process that opened the store."""
         # Looked at before the lock is touched: a forked child may have inherited it in the locked state.
         if os.getpid() != self._pid:
             raise EngineError(
                 "This store was opened by the parent process, and connections must not cross a fork.",
                 "Open the store again in the child process.",
             )
-        with self._lock:
-            if self._is_shut:
-                raise EngineError("The store is closed.", "Open it again to go on.")
-            yield
+        return self._lock
+
+    def check(self) -> None:
+        """Raise EngineError when the store is closed; the lock is held."""
+        if self._is_shut:
+            raise EngineError("The store is closed.", "Open it again to go on.")
 
     def shut(self) -> bool:
         """Let nothing more in; whether this call did that. In a forked child there is nothing to shut."""

@@ -312,8 +312,8 @@ class PostgresStore:
             raise to_perdure_error(error, self._address.name) from error
 
     def _check_open(self) -> None:
-        with self._door.held_open():
-            pass
+        with self._door.lock:
+            self._door.check()
 
 
 def _always(answer: object) -> bool:

@@ -285,8 +285,8 @@ class RedisStore:
             self._wakeups.hint()
 
     def _check_open(self) -> None:
-        with self._door.held_open():
-            pass
+        with self._door.lock:
+            self._door.check()
 
 
 def _always(answer: object) -> bool:

@@ -32,7 +32,8 @@ class Readers:
         self._threads: list[threading.Thread] = []
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.held_open():
+        with self._door.lock:
+            self._door.check()
             if not self._threads:
                 self._start()
             self._queue.put(request)

@@ -141,7 +141,8 @@ class Writer:
         self._thread.start()
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.held_open():
+        with self._door.lock:
+            self._door.check()
             self._queue.put(request)
 
     def close(self) -> None:
@@ -187,7 +188,8 @@ class Inline:
         self._hint = hint
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.held_open():
+        with self._door.lock:
+            self._door.check()
             is_waking = self._transactor.run([request])
         if is_waking:
             self._hint()
