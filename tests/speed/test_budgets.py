@@ -38,9 +38,9 @@ BUDGETS = {
     "succeed": 881,
     "succeed within a timeout": 925,
     "fail": 2189,
-    "SQLite: to rows": 80,
-    "SQLite: fetch": 222,
-    "SQLite: commit": 100,
+    "SQLite: to rows": 87,
+    "SQLite: fetch": 89,
+    "SQLite: commit": 109,
 }
 
 

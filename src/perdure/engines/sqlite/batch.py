@@ -18,11 +18,14 @@ SIZES = (256, 64, 16, 4, 1)
 """How many rows the variants of a statement take; few, so that SQLite compiles each once."""
 
 
-def execute_rows(cursor: sqlite3.Cursor, name: str, rows: Sequence[Row]) -> int:
-    """Run a statement with `/*+ rows */` in it over all rows, in order; how many rows it changed."""
+def execute_rows(cursor: sqlite3.Cursor, name: str, rows: Sequence[Row], shared: Row = ()) -> int:
+    """Run a statement with `/*+ rows */` in it over all rows, in order; how many rows it changed.
+
+    What is shared by all rows are the statement's first parameters.
+    """
     changed = 0
     for part in _parts(rows):
-        cursor.execute(_variant(name, len(part[0]), len(part)), list(itertools.chain.from_iterable(part)))
+        cursor.execute(_variant(name, len(part[0]), len(part)), [*shared, *itertools.chain.from_iterable(part)])
         changed += cursor.rowcount
     return changed
 

@@ -7,10 +7,12 @@ import sqlite3
 from collections.abc import Sequence
 
 from perdure.engines.sqlite.batch import execute_rows
-from perdure.engines.sqlite.rows import from_new_job
+from perdure.engines.sqlite.rows import from_alike, from_json_text, from_new_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import Unsupported
 from perdure.model.job import JobId, NewJob
+
+_MANY = 16
 
 
 class Enqueue:
@@ -34,6 +36,10 @@ class Enqueue:
 def enqueue(cursor: sqlite3.Cursor, now: int, jobs: Sequence[NewJob]) -> list[JobId]:
     """Make jobs; for each the id that stands for it."""
     # [INV-15] All in the one transaction of the caller or the writer: a batch is made whole or not at all.
+    if _are_alike(jobs):
+        rows = [(job.id, from_json_text(job.args)) for job in jobs]
+        execute_rows(cursor, "enqueue_alike", rows, from_alike(jobs[0], now))
+        return [job.id for job in jobs]
     execute_rows(cursor, "enqueue", [from_new_job(job, now) for job in jobs if job.unique is None])
     stand_ins: dict[int, JobId] = {}
     for position, job in enumerate(jobs):
@@ -41,6 +47,20 @@ def enqueue(cursor: sqlite3.Cursor, now: int, jobs: Sequence[NewJob]) -> list[Jo
         if job.unique is not None and not execute_rows(cursor, "enqueue", [from_new_job(job, now)]):
             stand_ins[position] = _standing(cursor, job)
     return [stand_ins.get(position, job.id) for position, job in enumerate(jobs)]
+
+
+def _are_alike(jobs: Sequence[NewJob]) -> bool:
+    """Whether there are many and they differ in nothing but ids and arguments, as in a bulk enqueue."""
+    if len(jobs) < _MANY:
+        return False
+    first = _kind(jobs[0])
+    return first[0] is None and first[1] is None and all(_kind(job) == first for job in jobs)
+
+
+def _kind(job: NewJob) -> tuple[object, ...]:
+    when = (job.delay, job.run_at, job.priority)
+    how = (job.max_attempts, job.retry, job.delivery, job.timeout)
+    return (job.unique, job.schedule, job.task, job.queue, when, how)
 
 
 def enqueue_within(connection: object, path: str | None, now: int, jobs: Sequence[NewJob]) -> list[JobId]:

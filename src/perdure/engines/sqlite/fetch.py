@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from perdure.clock import from_microseconds
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import Row, to_job
+from perdure.engines.sqlite.rows import Row, to_claimed_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
 from perdure.model.fairness import split
@@ -69,7 +70,8 @@ def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: l
     values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}
     connection.execute(statement("fetch"), values)
     (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
-    return [to_job(row) for row in _decode_rows(found)]
+    started_at = from_microseconds(now)
+    return [to_claimed_job(row, worker, started_at) for row in _decode_rows(found)]
 
 
 def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.model.failure import Failure
-from perdure.model.job import Job, JobId, NewJob
+from perdure.model.job import Job, JobId, NewJob, WorkerId
 
 Row = tuple[Any, ...]
 
@@ -55,13 +55,48 @@ def to_job(row: Row) -> Job:
     )
 
 
+def to_claimed_job(row: Row, worker: WorkerId, started_at: datetime) -> Job:
+    """The job of a row of fetch_claimed.sql, just claimed."""
+    rest = row[12]
+    job = Job(
+        id=row[0],
+        task=row[1],
+        queue=row[2],
+        state="running",
+        lane=row[3],
+        args=to_json_text(row[4]),
+        priority=row[5],
+        run_at=from_microseconds(row[6]),
+        attempt=row[7],
+        failures=row[8],
+        recoveries=row[9],
+        delivery=row[10],
+        created_at=from_microseconds(row[11]),
+        worker=worker,
+        started_at=started_at,
+    )
+    if rest is None:
+        return job
+    return msgspec.structs.replace(
+        job,
+        origin=rest[0],
+        unique=rest[1],
+        max_attempts=rest[2],
+        retry=rest[3],
+        timeout=to_duration(rest[4]),
+        delay=to_duration(rest[5]),
+        reason=rest[6],
+        error=to_failure(rest[7]),
+        replayed_at=to_moment(rest[8]),
+        parked_at=to_moment(rest[9]),
+        schedule=rest[10],
+        tick_at=to_moment(rest[11]),
+    )
+
+
 def from_new_job(job: NewJob, now: int) -> Row:
     """The parameters of enqueue.sql."""
-    run_at = now
-    if job.delay is not None:
-        run_at = now + job.delay // _MICROSECOND
-    elif job.run_at is not None:
-        run_at = to_microseconds(job.run_at)
+    run_at = _due(job, now)
     return (
         job.id,
         job.task,
@@ -79,6 +114,21 @@ def from_new_job(job: NewJob, now: int) -> Row:
         job.schedule,
         from_moment(job.tick_at),
     )
+
+
+def from_alike(job: NewJob, now: int) -> Row:
+    """The first parameters of enqueue_alike.sql: what jobs like this one share."""
+    run_at = _due(job, now)
+    state = "ready" if run_at <= now else "waiting"
+    timeout = from_duration(job.timeout)
+    how = (job.delivery, now, job.max_attempts, job.retry, timeout)
+    return (job.task, job.queue, state, job.priority, run_at, *how)
+
+
+def _due(job: NewJob, now: int) -> int:
+    if job.delay is not None:
+        return now + job.delay // _MICROSECOND
+    return now if job.run_at is None else to_microseconds(job.run_at)
 
 
 def from_json_text(text: bytes) -> str | bytes:
