@@ -32,7 +32,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def real(cls, open_store: Callable[[Clock], Store]) -> Surroundings:
-        """Real time, and ids that nobody can guess."""
+        """Real time, and ids by the system's own chance."""
         clock = SystemClock()
         return cls(
             clock=clock,

@@ -9,6 +9,7 @@ on, without a slot and without a say.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import queue
 import threading
@@ -111,12 +112,9 @@ class Threads:
             answer = self._run(call)
             with self._lock:
                 self._idle += 1
-            if answer is None:
-                continue
-            try:
-                call.post.send(call.future, answer)
-            except RuntimeError:
-                return  # the loop is closed: nobody waits any more
+            if answer is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    call.post.send(call.future, answer)
 
     def _run(self, call: Call) -> Answer | None:
         """What came of the call; None when nobody waits for it any more."""

@@ -51,7 +51,8 @@ def fence(one: Ended) -> Fence:
 
 def _succeed(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> bool:
     """Write a batch of plain successes whose fences all match; otherwise nothing is changed."""
-    if any(one.outcome.state != "succeeded" or one.outcome.note is not None for one in ended):
+    outcomes = [one.outcome for one in ended]
+    if any(what.state != "succeeded" or what.note is not None or what.queue is not None for what in outcomes):
         return False
     if len({one.job_id for one in ended}) < len(ended):
         return False
