@@ -153,14 +153,14 @@ class Ground:
         return done
 
     def memory(self) -> float:
-        """The resident memory of the worker processes and all they started, in MiB."""
+        """The resident memory of the worker processes and all they started, in MiB, but for the bench's own tally."""
         said = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout
         rows = [tuple(map(int, line.split())) for line in said.splitlines()]
         family = {worker.pid for worker in self._workers}
         # A parent stands before its children nearly always, but not surely: go on until nobody is added.
         while more := {pid for pid, parent, _ in rows if parent in family and pid not in family}:
             family |= more
-        return sum(size for pid, _, size in rows if pid in family) / 1024
+        return sum(size - _resident(pid, self._folder / "tally") for pid, _, size in rows if pid in family) / 1024
 
     def settled(self, jobs: int) -> int | None:
         """How many jobs the peer's own books count as succeeded, or None if its adapter cannot tell."""
@@ -221,3 +221,14 @@ def _last_line(said: bytes) -> str:
 def _shared_memory() -> str | None:
     """Where a file is not written to disk, if the machine has such a place."""
     return "/dev/shm" if Path("/dev/shm").is_dir() and os.access("/dev/shm", os.W_OK) else None
+
+
+def _resident(pid: int, mapped: Path) -> int:
+    """How many KiB of a mapped file a process has in memory; 0 where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps").read_text().splitlines()
+    except OSError:
+        return 0
+    found = [place for place, line in enumerate(lines) if line.endswith(str(mapped))]
+    sizes = [line.split()[1] for place in found for line in lines[place : place + 6] if line.startswith("Rss:")]
+    return sum(map(int, sizes))
