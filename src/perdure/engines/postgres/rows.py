@@ -6,7 +6,6 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -30,33 +29,10 @@ PRIORITY = 6
 RUN_AT = 7
 """Where these columns stand in a job's row."""
 
-# The jobs of a batch share most of their moments.
-_moment = functools.lru_cache(maxsize=1000)(from_microseconds)
-
 
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
-    if row[16:30] == _NOTHING:
-        # Most jobs that are fetched: what is null need not be looked at.
-        return Job(
-            id=row[0],
-            task=to_text(row[1]),
-            queue=to_text(row[2]),
-            state=row[3],
-            lane=row[4],
-            args=bytes(row[5]),
-            priority=row[6],
-            run_at=_moment(row[7]),
-            attempt=row[8],
-            failures=row[9],
-            recoveries=row[10],
-            delivery=row[11],
-            created_at=_moment(row[12]),
-            worker=to_worker(row[13]),
-            started_at=to_moment(row[14]),
-            is_cancelling=row[15],
-        )
-    return Job(
+    job = Job(
         id=row[0],
         task=to_text(row[1]),
         queue=to_text(row[2]),
@@ -64,15 +40,21 @@ def to_job(row: Row) -> Job:
         lane=row[4],
         args=bytes(row[5]),
         priority=row[6],
-        run_at=_moment(row[7]),
+        run_at=from_microseconds(row[7]),
         attempt=row[8],
         failures=row[9],
         recoveries=row[10],
         delivery=row[11],
-        created_at=_moment(row[12]),
+        created_at=from_microseconds(row[12]),
         worker=to_worker(row[13]),
         started_at=to_moment(row[14]),
         is_cancelling=row[15],
+    )
+    if row[16:30] == _NOTHING:
+        # Most jobs that are fetched: what is null need not be looked at.
+        return job
+    return msgspec.structs.replace(
+        job,
         origin=to_optional_text(row[16]),
         unique=to_optional_text(row[17]),
         max_attempts=row[18],
@@ -152,7 +134,7 @@ def is_id(text: str) -> bool:
 
 
 def to_moment(value: int | None) -> datetime | None:
-    return None if value is None else _moment(value)
+    return None if value is None else from_microseconds(value)
 
 
 def from_moment(value: datetime | None) -> int | None:
