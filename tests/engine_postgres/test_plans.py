@@ -62,9 +62,9 @@ class Large:
         return self._used[what] - count
 
     def running(self, count: int) -> str:
-        """A batch to commit."""
+        """A batch to commit, of other workers than the one whose jobs succeed."""
         rows = self.connection.execute(
-            "SELECT id::text, attempt, worker FROM jobs WHERE state = 'running' ORDER BY id LIMIT %s OFFSET %s",
+            "SELECT id::text, attempt, worker FROM jobs WHERE worker <> 'worker-1' ORDER BY id LIMIT %s OFFSET %s",
             [count, self._skip(count, "running")],
         ).fetchall()
         assert len(rows) == count
@@ -92,7 +92,7 @@ class Large:
     def succeeded(self, count: int) -> dict[str, object]:
         """A batch of successes that are alike, as it is committed."""
         rows = self.connection.execute(
-            "SELECT id::text FROM jobs WHERE worker = 'worker-1' ORDER BY id DESC LIMIT %s OFFSET %s",
+            "SELECT id::text FROM jobs WHERE worker = 'worker-1' ORDER BY id LIMIT %s OFFSET %s",
             [count, self._skip(count, "succeeded")],
         ).fetchall()
         assert len(rows) == count
