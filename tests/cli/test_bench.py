@@ -135,10 +135,15 @@ def test_the_work_of_other_workers_is_left_to_them(app: App, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("number", "jobs", "is_running"), [(signal.SIGINT, 1_000_000, False), (signal.SIGTERM, 2000, True)]
+    ("number", "when_interrupted", "jobs", "is_running"),
+    [
+        (signal.SIGINT, signal.SIG_DFL, 1_000_000, False),
+        (signal.SIGTERM, signal.SIG_DFL, 2000, True),
+        (signal.SIGTERM, signal.SIG_IGN, 1_000_000, False),
+    ],
 )
 def test_broken_off_it_tidies_up_all_the_same(
-    app: App, tmp_path: Path, number: signal.Signals, jobs: int, is_running: bool
+    app: App, tmp_path: Path, number: signal.Signals, when_interrupted: signal.Handlers, jobs: int, is_running: bool
 ) -> None:
     before, files = everything(app), sorted(os.listdir(tmp_path))
     process = subprocess.Popen(
@@ -146,6 +151,8 @@ def test_broken_off_it_tidies_up_all_the_same(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What this process ignores its children would ignore too; in the background of a shell that is SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, when_interrupted),
     )
     deadline = time.monotonic() + 60
     # On a server the worker is seen from outside; a file of its own is all that is seen on SQLite.

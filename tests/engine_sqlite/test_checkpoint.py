@@ -11,6 +11,7 @@ from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
 from perdure.engines.sqlite import checkpoint
+from perdure.engines.sqlite.log import Log
 from perdure.engines.sqlite.store import SqliteStore
 
 THRESHOLD = 128 * 1024
@@ -27,6 +28,19 @@ def log_size(path: Path) -> int:
     return path.with_name(path.name + "-wal").stat().st_size
 
 
+def rounds(path: Path) -> int:
+    """How often the log was begun anew, by its own count."""
+    return int.from_bytes(path.with_name(path.name + "-wal").read_bytes()[12:16], "big")
+
+
+def until_round(scene: Scene, path: Path, number: int) -> None:
+    for _ in range(100):
+        write(scene)
+        if rounds(path) >= number:
+            return
+    raise AssertionError(f"round {rounds(path)} after 100 writes")
+
+
 def write(scene: Scene) -> None:
     scene.store.enqueue([scene.new_job(args=b"x" * 3000) for _ in range(10)]).wait()
     # The log is seen to after the answer; a second request is only taken up after that.
@@ -39,7 +53,43 @@ def test_the_log_stays_short_under_load(scene: Scene, path: Path) -> None:
         write(scene)
         sizes.append(log_size(path))
     assert max(sizes) < THRESHOLD + 2 * BATCH
-    assert sum(size == 0 for size in sizes) > 5
+    assert rounds(path) > 5
+
+
+def test_the_log_is_overwritten_and_not_made_longer_again(scene: Scene, path: Path) -> None:
+    until_round(scene, path, 3)
+    before = log_size(path)
+    assert before > THRESHOLD
+    for _ in range(60):
+        write(scene)
+        assert abs(log_size(path) - before) <= BATCH
+
+
+def test_a_log_that_has_grown_far_too_long_is_cut_off(scene: Scene, path: Path, outsider: sqlite3.Connection) -> None:
+    outsider.execute("BEGIN")
+    outsider.execute("SELECT COUNT(*) FROM perdure_jobs").fetchone()
+    while log_size(path) < 5 * THRESHOLD:
+        write(scene)
+    outsider.execute("COMMIT")
+    until_round(scene, path, 2)
+    assert log_size(path) < THRESHOLD + 2 * BATCH
+
+
+def test_what_an_earlier_round_has_left_does_not_count(scene: Scene, path: Path) -> None:
+    until_round(scene, path, 3)
+    log = Log(f"{path}-wal")
+    assert not log.reaches(THRESHOLD), "though the file is that long"
+    assert not log.reaches(THRESHOLD), "though the file is that long"
+    assert log.reaches(0)
+    log.close()
+
+
+def test_a_log_that_is_not_there_reaches_nowhere(tmp_path: Path) -> None:
+    log = Log(f"{tmp_path}/none-wal")
+    assert not log.reaches(0)
+    (tmp_path / "none-wal").write_bytes(b"")
+    assert not log.reaches(0)
+    log.close()
 
 
 def test_the_log_stays_short_with_two_stores_on_the_file(scene: Scene, open_file: Open, path: Path) -> None:
@@ -61,9 +111,11 @@ def test_a_long_reader_only_puts_the_checkpoint_off(scene: Scene, path: Path, ou
     grown = log_size(path)
     assert grown > THRESHOLD
     outsider.execute("COMMIT")
+    began = rounds(path)
     for _ in range(30):
         write(scene)
-    assert log_size(path) < grown
+    assert rounds(path) > began
+    assert log_size(path) <= grown + BATCH
 
 
 def test_one_process_at_a_time_checkpoints(scene: Scene, path: Path) -> None:
@@ -73,9 +125,11 @@ def test_one_process_at_a_time_checkpoints(scene: Scene, path: Path) -> None:
             write(scene)
         grown = log_size(path)
         assert grown > THRESHOLD + 2 * BATCH
+    began = rounds(path)
     for _ in range(30):
         write(scene)
-    assert log_size(path) < grown
+    assert rounds(path) > began
+    assert log_size(path) <= grown + BATCH
 
 
 def test_the_file_is_whole_after_many_checkpoints(scene: Scene, store: SqliteStore, path: Path) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import linecache
+import sqlite3
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import pytest
 
 from perdure import App
 from perdure.store import Store
@@ -43,8 +47,12 @@ class InterruptAt:
         return self._step
 
 
-def ask(store: Store) -> None:
+def read(store: Store) -> None:
     store.now().wait()
+
+
+def write(store: Store) -> None:
+    store.pause("mail", "for a while").wait()
 
 
 def is_done_by_another_thread(work: Any) -> bool:
@@ -54,8 +62,11 @@ def is_done_by_another_thread(work: Any) -> bool:
     return not thread.is_alive()
 
 
-def test_a_store_is_not_locked_by_an_interrupt_at_any_line_of_a_call(tmp_path: Path) -> None:
-    store = App(f"sqlite:///{tmp_path}/jobs.db").store
+@pytest.mark.parametrize("ask", [read, write])
+def test_a_store_is_not_locked_by_an_interrupt_at_any_line_of_a_call(tmp_path: Path, ask: Any) -> None:
+    path = tmp_path / "jobs.db"
+    store = App(f"sqlite:///{path}").store
+    ask(store)
     kept: list[Interrupt] = []  # who handles an interrupt has its traceback, and with it all that was open on the way
     for number in range(1, 1000):
         interrupting = InterruptAt(number)
@@ -66,6 +77,13 @@ def test_a_store_is_not_locked_by_an_interrupt_at_any_line_of_a_call(tmp_path: P
             kept.append(interrupt)
         if not interrupting.has_struck:
             break
+        can_be_written_by_others(path)
         assert is_done_by_another_thread(lambda: ask(store)), f"stuck after an interrupt at line {number}"
     assert 10 < len(kept) < 900
     assert is_done_by_another_thread(store.close)
+
+
+def can_be_written_by_others(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=5)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")

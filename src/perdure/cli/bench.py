@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,7 +78,14 @@ def bench(session: Session, store_url: str | None, jobs: int, seconds: int) -> N
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM ends the measuring as Ctrl-C does, so that it is tidied up after; both are as before in the end."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        # In the background of a script SIGINT may be ignored; SIGTERM is meant for this process all the same.
+        if before[signal.SIGINT] is signal.SIG_IGN:
+            signal.default_int_handler(number, frame)
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:

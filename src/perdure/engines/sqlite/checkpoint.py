@@ -1,8 +1,12 @@
-"""Keeps the write-ahead log short: one owner at a time copies it into the file and truncates it.
+"""Keeps the write-ahead log short: one owner at a time copies it into the file, and has it begun anew.
+
+The log's own file keeps its length, and the next round overwrites it: a commit that makes its file longer costs a sync
+twice, for the file system has to note the length. Only a log that has grown far too long is cut off.
 
 SQLite below 3.51.3 can lose pages when a checkpoint meets a writer that starts the log anew. So no connection of
 Perdure checkpoints by itself; after a commit that left the log long, the writer takes a lock of its own file beside the
-database, and then lets SQLite do a TRUNCATE checkpoint, which holds the write lock.
+database, lets SQLite do a checkpoint that holds the write lock, and starts the log anew itself before it lets others at
+that.
 """
 
 from __future__ import annotations
@@ -13,57 +17,62 @@ import sqlite3
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import BUSY_TIMEOUT
+from perdure.engines.sqlite.log import Log
+from perdure.engines.sqlite.sql import statement
 
 THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0
 """After a checkpoint that others were in the way of, how many seconds to leave it alone unless the log doubles."""
+_FAR_TOO_LONG = 4
+"""From how many thresholds on the log's file is cut off."""
 
 
 class Checkpointer:
     """Decides when to checkpoint, and does it on the writer's connection."""
 
     def __init__(self, path: str) -> None:
-        self._log = f"{path}-wal"
+        self._log = Log(f"{path}-wal")
         self._next_size = THRESHOLD
         self._next_try = 0.0
         self._clock = SystemClock()
-        self._lock = os.open(f"{path}-checkpoint", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._lock = f"{path}-checkpoint"
+        os.close(os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600))
 
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Checkpoint if the log is long and no other process is at it."""
-        size = self._log_size()
-        if size < THRESHOLD:
+        if not self._log.reaches(THRESHOLD):
             self._next_size, self._next_try = THRESHOLD, 0.0
             return
-        if size < self._next_size and self._clock.monotonic() < self._next_try:
+        if self._clock.monotonic() < self._next_try and not self._log.reaches(self._next_size):
             return
         if not self._checkpoint(connection):
-            self._next_size = 2 * size
+            self._next_size = 2 * self._log.size
             self._next_try = self._clock.monotonic() + _PATIENCE
 
     def close(self) -> None:
-        os.close(self._lock)
-
-    def _log_size(self) -> int:
-        try:
-            return os.stat(self._log).st_size
-        except OSError:
-            return 0
+        self._log.close()
 
     def _checkpoint(self, connection: sqlite3.Connection) -> bool:
-        """Whether the log was copied and truncated."""
+        """Whether the log was copied, and begins anew."""
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Closing the file gives the lock back, whatever breaks in.
+            with open(self._lock, "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self._copy(connection)
         except OSError:
             return False
+
+    def _copy(self, connection: sqlite3.Connection) -> bool:
+        how = "TRUNCATE" if self._log.size > _FAR_TOO_LONG * THRESHOLD else "RESTART"
         try:
             # Long enough to get the write lock between others' commits, short enough not to wait for a slow reader.
             connection.execute("PRAGMA busy_timeout = 250")
-            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+            if not busy:
+                connection.execute(statement("begin_log"))
         except sqlite3.Error:
             # What was committed is safe in the log; a later commit tries again.
             return False
         finally:
             connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
         return not busy

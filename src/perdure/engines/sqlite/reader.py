@@ -38,6 +38,10 @@ class Readers:
                 self._start()
             self._queue.put(request)
 
+    def do(self, request: AnyRequest) -> bool:
+        # A reading caller would need a connection of its own.
+        return False
+
     def close(self) -> None:
         """Finish what was submitted, then close the connections; the door is shut already."""
         for _ in self._threads:

@@ -116,6 +116,10 @@ class Taker(Protocol):
         """Take the request; its waiter is released when it is done."""
         ...
 
+    def do(self, request: AnyRequest) -> bool:
+        """Do the request here and now, in the calling thread, if that is best; whether it was done."""
+        ...
+
 
 class Asked(Generic[T]):
     """The reply to a verb; see store.reply.Reply."""
@@ -127,9 +131,10 @@ class Asked(Generic[T]):
         self._request = request
 
     def wait(self) -> T:
-        done = self._request.expect_in_thread()
-        self._where.submit(self._request)
-        done.acquire()
+        if not self._where.do(self._request):
+            done = self._request.expect_in_thread()
+            self._where.submit(self._request)
+            done.acquire()
         return self._request.result()
 
     def __await__(self) -> Generator[Any, None, T]:

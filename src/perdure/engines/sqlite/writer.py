@@ -1,9 +1,10 @@
-"""The writer: one thread with one connection, through which every change of an open store goes.
+"""The writer: one connection, through which every change of an open store goes, and a thread beside it.
 
-It waits for requests, takes all that have queued up, runs them in one transaction with one fsync, and answers them
-together: group commit without timers, for what arrives while a commit is in flight is the next batch. If one request
-of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. `close()`
-lets it finish what was asked before.
+The thread waits for requests, takes all that have queued up, runs them in one transaction with one fsync, and answers
+them together: group commit without timers, for what arrives while a commit is in flight is the next batch. If one
+request of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. A
+caller that would only wait, while nobody else asks for anything, takes the connection and does its own request: that
+saves two changes of threads. `close()` lets the thread finish what was asked before.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from perdure.clock import Clock, to_microseconds
 from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
-from perdure.engines.sqlite.connection import begin, roll_back
+from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, deliver, own_error
+from perdure.errors import EngineBusy
 
 BATCH = 256
 """The most requests in one transaction."""
@@ -84,29 +86,25 @@ class Transactor:
         return left
 
     def _transact(self, requests: Sequence[AnyRequest]) -> None:
+        is_begun = False
         try:
-            begin(self._connection, self._rng)
-        except sqlite3.Error as error:
-            for request in requests:
-                request.fail(to_perdure_error(error, self._where))
-            return
-        try:
-            # Read under the write lock, so that time never runs backwards from one transaction to the next.
-            now = to_microseconds(self._clock.now())
-            # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
-            for alike in _alike([request for request in requests if not request.is_abandoned]):
-                self._do(alike, now)
-            # [INV-1] Nobody is answered before the transaction that holds their change is durable.
-            self._connection.execute("COMMIT")
-        except BaseException as error:
-            roll_back(self._connection)
-            if not isinstance(error, Exception):
-                raise
-            if len(requests) == 1:
-                requests[0].fail(to_perdure_error(error, self._where))
-            else:
+            # [INV-1] Nobody is answered before the transaction that holds their change is durable. The connection's own
+            # `with` commits or undoes it, and no interrupt can come between: the file is never left locked.
+            with self._connection:
+                begin(self._connection, self._rng)
+                is_begun = True
+                # Read under the write lock, so that time never runs backwards from one transaction to the next.
+                now = to_microseconds(self._clock.now())
+                # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
+                for alike in _alike([request for request in requests if not request.is_abandoned]):
+                    self._do(alike, now)
+        except Exception as error:
+            if is_begun and len(requests) > 1:
                 for request in requests:
                     self._transact([request])
+            else:
+                for request in requests:
+                    request.fail(to_perdure_error(error, self._where))
         else:
             self.commits += 1
 
@@ -128,7 +126,7 @@ def _alike(requests: Sequence[AnyRequest]) -> Iterator[list[AnyRequest]]:
 
 
 class Writer:
-    """The thread around a Transactor."""
+    """A Transactor, its thread, and whose turn it is."""
 
     is_immediate = False
 
@@ -136,6 +134,9 @@ class Writer:
         self._transactor = transactor
         self._door = door
         self._hint = hint
+        self._turn = threading.Lock()
+        self._caller: int | None = None
+        self._is_crowded = False
         self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="perdure-sqlite-writer", daemon=True)
         self._thread.start()
@@ -144,6 +145,25 @@ class Writer:
         with self._door.lock:
             self._door.check()
             self._queue.put(request)
+
+    def do(self, request: AnyRequest) -> bool:
+        if self._turn.locked() and self._caller == threading.get_ident():
+            raise EngineBusy(
+                "This thread is in the middle of another call to the store, which a signal handler broke in on.",
+                "Let the handler only take note of what it wants, and call the store after it.",
+            )
+        # Where there is company the thread has all of it in one transaction.
+        if self._is_crowded or self._turn.locked() or not self._queue.empty():
+            return False
+        with self._turn:
+            with self._door.lock:
+                self._door.check()
+            self._caller = threading.get_ident()
+            is_waking = self._transactor.run([request])
+            self._caller = None
+        if is_waking:
+            self._hint()
+        return True
 
     def close(self) -> None:
         """Finish what was submitted, then close the connection; the door is shut already."""
@@ -155,12 +175,16 @@ class Writer:
         while is_open:
             batch, is_open = self._take()
             try:
-                if self._transactor.run(batch):
+                with self._turn:
+                    is_waking = self._transactor.run(batch)
+                    self._is_crowded = len(batch) > 1
+                if is_waking:
                     self._hint()
             except Exception:
                 # The waiters have been told; the thread lives on for the next ones.
                 continue
-        self._transactor.close()
+        with self._turn:
+            self._transactor.close()
 
     def _take(self) -> tuple[list[AnyRequest], bool]:
         """All that has queued up, and whether more may come."""
@@ -193,6 +217,10 @@ class Inline:
             is_waking = self._transactor.run([request])
         if is_waking:
             self._hint()
+
+    def do(self, request: AnyRequest) -> bool:
+        self.submit(request)
+        return True
 
     def close(self) -> None:
         self._transactor.close()

@@ -1,0 +1,91 @@
+"""Whose thread does a request: that of a caller who is alone, or the writer's, for all who ask at the same time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.conformance.scene import Scene
+from tests.engine_sqlite.conftest import Open
+
+from perdure.engines.sqlite.request import Asked, Request
+from perdure.engines.sqlite.store import SqliteStore
+from perdure.errors import EngineBusy, EngineError
+from perdure.store.reads import JobFilter
+
+
+def asking(store: SqliteStore, work: Callable[[], object]) -> Asked[object]:
+    """A request of the writer that does this."""
+    return Asked(store._writer, Request(lambda connection, now: work(), None, None))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_caller_who_is_alone_does_its_own_request(store: SqliteStore) -> None:
+    assert asking(store, threading.get_ident).wait() == threading.get_ident()
+
+
+async def test_what_a_loop_asks_is_done_elsewhere(store: SqliteStore) -> None:
+    assert await asking(store, threading.get_ident) != threading.get_ident()
+
+
+def test_those_who_come_while_a_caller_is_at_it_share_one_transaction(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+) -> None:
+    before = store.transactor.commits
+    outsider.execute("BEGIN IMMEDIATE")
+    threads = [threading.Thread(target=scene.enqueue) for _ in range(8)]
+    threads[0].start()
+    until(store._writer._turn.locked)  # type: ignore[union-attr]
+    for thread in threads[1:]:
+        thread.start()
+    until(lambda: store._writer._queue.qsize() >= 6)  # type: ignore[union-attr]
+    outsider.execute("COMMIT")
+    for thread in threads:
+        thread.join()
+    assert store.transactor.commits - before <= 3
+    assert store.count(JobFilter()).wait() == 8
+
+
+def test_after_company_is_gone_a_caller_does_its_own_requests_again(store: SqliteStore) -> None:
+    store._writer._is_crowded = True  # type: ignore[union-attr]
+    assert asking(store, threading.get_ident).wait() != threading.get_ident()
+    assert asking(store, threading.get_ident).wait() == threading.get_ident()
+
+
+def test_a_call_from_inside_a_call_is_told_so_instead_of_waiting_for_ever(store: SqliteStore) -> None:
+    inside = asking(store, threading.get_ident)
+    with pytest.raises(EngineBusy, match="in the middle of another call"):
+        asking(store, inside.wait).wait()
+    assert asking(store, threading.get_ident).wait() == threading.get_ident()
+
+
+def test_closing_waits_for_a_caller_at_work(open_file: Open) -> None:
+    store = open_file()
+    is_begun, may_end, answers = threading.Event(), threading.Event(), list[object]()
+
+    def work() -> str:
+        is_begun.set()
+        may_end.wait(30)
+        return "done"
+
+    caller = threading.Thread(target=lambda: answers.append(asking(store, work).wait()))
+    caller.start()
+    assert is_begun.wait(30)
+    closing = threading.Thread(target=store.close)
+    closing.start()
+    until(lambda: store._door._is_shut)
+    may_end.set()
+    caller.join()
+    closing.join()
+    assert answers == ["done"]
+    with pytest.raises(EngineError, match="closed"):
+        asking(store, threading.get_ident).wait()
