@@ -37,7 +37,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             clock=clock,
             random=Random(),
-            ids=Ids(clock, SystemRandom()),
+            ids=Ids(clock, SystemRandom(), stock=64),
             open_store=lambda: open_store(clock),
             open_store_by=open_store,
         )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from random import Random
 
 from perdure.clock import Clock
 from perdure.model.job import JobId, WorkerId, format_id, make_id
 
+_BITS = 62
+"""How much of an id is left to chance."""
+
 
 class Ids:
     """A source of UUIDv7 ids that sort in the order in which they were made here."""
 
-    def __init__(self, clock: Clock, random: Random) -> None:
+    def __init__(self, clock: Clock, random: Random, *, stock: int = 1) -> None:
         self._clock = clock
         self._random = random
         self._last = 0
         self._lock = threading.Lock()
+        self._most = stock
+        self._stock: list[int] = []
+        self._pid = 0
 
     def job(self) -> JobId:
         return self.jobs(1)[0]
@@ -24,12 +31,21 @@ class Ids:
     def jobs(self, count: int) -> list[JobId]:
         """Many at once: the first by the clock and by chance, the others next to it."""
         with self._lock:
-            first = make_id(self._clock.now(), self._random.getrandbits(62), self._last)
+            first = make_id(self._clock.now(), self._noise(), self._last)
             self._last = first + count - 1
         return [format_id(body) for body in range(first, first + count)]
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())
+
+    def _noise(self) -> int:
+        """Random bits for an id, fetched many at once: where they come from the operating system, each call is slow."""
+        # A forked child has its parent's stock, and must not use it.
+        if not self._stock or self._pid != os.getpid():
+            self._pid = os.getpid()
+            bits = self._random.getrandbits(_BITS * self._most)
+            self._stock = [bits >> _BITS * place & (1 << _BITS) - 1 for place in range(self._most)]
+        return self._stock.pop()
 
 
 def version() -> str:

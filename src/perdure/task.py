@@ -239,8 +239,10 @@ def _arity(signature: inspect.Signature) -> range:
     return range(sum(one.default is one.empty for one in positional), len(positional) + 1)
 
 
-def connection_of(jobs: Sequence[Bound]) -> object | None:
+def connection_of(jobs: Sequence[Bound]) -> Any:
     """The caller's connection, if the jobs are to be enqueued in the caller's transaction; one for all."""
+    if len(jobs) == 1:
+        return jobs[0].options.connection
     connections: dict[int, object] = {id(bound.options.connection): bound.options.connection for bound in jobs}
     if len(connections) > 1:
         raise BadOption("These jobs name different connections.", "One batch is one transaction: use one connection.")

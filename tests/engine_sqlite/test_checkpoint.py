@@ -22,6 +22,7 @@ BATCH = 64 * 1024
 @pytest.fixture(autouse=True)
 def low_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "THRESHOLD", THRESHOLD)
+    monkeypatch.setattr(checkpoint, "GAP", 0.0)
 
 
 def log_size(path: Path) -> int:

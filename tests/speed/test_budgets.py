@@ -39,8 +39,8 @@ BUDGETS = {
     "succeed within a timeout": 925,
     "fail": 2189,
     "SQLite: to rows": 87,
-    "SQLite: fetch": 89,
-    "SQLite: commit": 109,
+    "SQLite: fetch": 82,
+    "SQLite: commit": 103,
 }
 
 
@@ -168,17 +168,23 @@ def test_the_engine_in_a_file_stays_within_its_budget(app: App, tmp_path: Path) 
         rows = [from_new_job(job, moment) for job in new]
     assert len(rows) == JOBS
     check("SQLite: to rows", counted.count)
-    with_connection(connect(f"{tmp_path}/jobs.db"), app, worker, now, moment)
-
-
-def with_connection(connection: sqlite3.Connection, app: App, worker: WorkerId, now: datetime, moment: int) -> None:
+    connection = connect(f"{tmp_path}/jobs.db")
     commit.prepare(connection)
+    # Once before it counts: what reads a statement's text for the first time reads a file.
+    fetch_and_commit(connection, app, worker, now)
+    for step, count in zip(("fetch", "commit"), fetch_and_commit(connection, app, worker, now), strict=True):
+        check(f"SQLite: {step}", count)
+    connection.close()
+
+
+def fetch_and_commit(connection: sqlite3.Connection, app: App, worker: WorkerId, now: datetime) -> tuple[int, int]:
+    """What it takes to fetch all jobs and to commit them as succeeded; nothing is changed in the end."""
+    moment = to_microseconds(now)
     want = Want(queue="default", count=JOBS, retry_share=200_000)
     connection.execute("BEGIN IMMEDIATE")
-    with Instructions() as counted:
+    with Instructions() as fetching:
         jobs = fetch.fetch(connection, moment, worker, [want], JOBS).jobs
     assert len(jobs) == JOBS
-    check("SQLite: fetch", counted.count)
     random = app.surroundings.random
     ended = [
         Ended(
@@ -192,12 +198,11 @@ def with_connection(connection: sqlite3.Connection, app: App, worker: WorkerId, 
         )
         for job in jobs
     ]
-    with Instructions() as counted:
+    with Instructions() as committing:
         answers = commit.commit(connection, moment, ended)
     assert all(answers)
-    check("SQLite: commit", counted.count)
     connection.execute("ROLLBACK")
-    connection.close()
+    return fetching.count, committing.count
 
 
 def running_job(app: App, task: str, number: int) -> Job:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from datetime import UTC, datetime, timedelta
-from random import Random
+from random import Random, SystemRandom
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure.clock import VirtualClock
+from perdure.identity import Ids
 from perdure.model.job import format_id, make_id
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -83,3 +86,27 @@ def test_ids_made_apart_do_not_meet() -> None:
 def test_a_moment_without_a_zone_is_refused() -> None:
     with pytest.raises(TypeError):
         make_id(datetime(2030, 1, 1), 0, 0)  # noqa: DTZ001 - the point of the test
+
+
+def test_a_forked_process_does_not_use_the_chance_of_its_parent() -> None:
+    ids = Ids(VirtualClock(), SystemRandom(), stock=64)
+    ids.job()
+    ids._last = 0  # or both would only count up from it
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, ids.job().encode())
+        os._exit(0)
+    os.wait()
+    theirs = os.read(reading, 100).decode()
+    os.close(reading)
+    os.close(writing)
+    assert theirs[19:] != ids.job()[19:]
+
+
+def test_of_a_stock_of_chance_nothing_is_used_twice() -> None:
+    ids = Ids(VirtualClock(), SystemRandom(), stock=8)
+    values = []
+    for _ in range(100):
+        ids._last = 0  # or ids that come too fast would count up instead
+        values.append(ids.job()[19:])
+    assert len(set(values)) == 100

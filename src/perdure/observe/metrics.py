@@ -139,11 +139,12 @@ class MetricsObserver:
                     self._count(event)
 
     def _count(self, event: Event) -> None:
+        if type(event) is JobsEnqueued:
+            for new, made in zip(event.jobs, event.ids, strict=True):
+                if new.id == made:
+                    self._cell(new.queue, new.task).enqueued += 1
+            return
         match event:
-            case JobsEnqueued(jobs=jobs, ids=ids):
-                for new, made in zip(jobs, ids, strict=True):
-                    if new.id == made:
-                        self._cell(new.queue, new.task).enqueued += 1
             case CommitLost(job=job):
                 self._cell(job.queue, job.task).commits_lost += 1
             case ForwardFailed(queue=queue, task=task):

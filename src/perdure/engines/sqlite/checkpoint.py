@@ -23,6 +23,8 @@ from perdure.engines.sqlite.sql import statement
 THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0
 """After a checkpoint that others were in the way of, how many seconds to leave it alone unless the log doubles."""
+GAP = 0.005
+"""For how many seconds after a look the log is taken to be as it was."""
 _FAR_TOO_LONG = 4
 """From how many thresholds on the log's file is cut off."""
 
@@ -34,16 +36,21 @@ class Checkpointer:
         self._log = Log(f"{path}-wal")
         self._next_size = THRESHOLD
         self._next_try = 0.0
+        self._next_look = 0.0
         self._clock = SystemClock()
         self._lock = f"{path}-checkpoint"
         os.close(os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600))
 
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Checkpoint if the log is long and no other process is at it."""
+        now = self._clock.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + GAP
         if not self._log.reaches(THRESHOLD):
             self._next_size, self._next_try = THRESHOLD, 0.0
             return
-        if self._clock.monotonic() < self._next_try and not self._log.reaches(self._next_size):
+        if now < self._next_try and not self._log.reaches(self._next_size):
             return
         if not self._checkpoint(connection):
             self._next_size = 2 * self._log.size

@@ -31,9 +31,10 @@ def commit(
     """Write what follows; for each whether its fence matched, or had been completed by its handler before."""
     cursor = connection.cursor()
     answers = [True] * len(ended) if _succeed(cursor, now, ended) else _commit(cursor, now, ended)
-    for place, one in enumerate(ended):
-        if not answers[place] and one.outcome.state == "succeeded" and fence(one) in completed:
-            answers[place] = _is_completed(cursor, one)
+    if completed:
+        for place, one in enumerate(ended):
+            if not answers[place] and one.outcome.state == "succeeded" and fence(one) in completed:
+                answers[place] = _is_completed(cursor, one)
     return answers
 
 
