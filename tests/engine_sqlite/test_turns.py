@@ -47,11 +47,11 @@ def test_those_who_come_while_a_caller_is_at_it_share_one_transaction(
     until(store._writer._turn.locked)  # type: ignore[union-attr]
     for thread in threads[1:]:
         thread.start()
-    until(lambda: store._writer._queue.qsize() >= 6)  # type: ignore[union-attr]
+    until(lambda: store._writer._queue.qsize() == 6)  # type: ignore[union-attr]
     outsider.execute("COMMIT")
     for thread in threads:
         thread.join()
-    assert store.transactor.commits - before <= 3
+    assert store.transactor.commits - before == 2
     assert store.count(JobFilter()).wait() == 8
 
 

@@ -3,7 +3,8 @@
 Hints of this process are given by the thread that committed; those that come too close upon another are left to
 the watcher. The watcher is a thread that starts with the first subscriber: when the operating system tells of a write
 to the log, and every few milliseconds in any case, it asks SQLite whether the file has changed, less often when nothing
-has happened lately, and if so whether there is anything to do. It stops with `close()`.
+has happened lately, and if so whether there is anything to do. While there is a backlog it is in no hurry. It stops
+with `close()`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,13 @@ class SqliteWakeups:
         look = _Look(path)
         quiet = 0
         while not self._is_closing.is_set():
-            was_written = watch.wait(_BUSY_POLL if quiet < _ACTIVE_FOR else _IDLE_POLL)
+            if look.has_backlog:
+                # Whoever works it off asks for more by itself, and every commit on the way would be seen here.
+                self._is_closing.wait(_BUSY_POLL)
+                watch.wait(0)
+                was_written = False
+            else:
+                was_written = watch.wait(_BUSY_POLL if quiet < _ACTIVE_FOR else _IDLE_POLL)
             quiet += 1
             # A transaction is complete only some time after it was written: a little patience saves a whole poll.
             for _ in range(_LOOKS if was_written else 1):
@@ -112,6 +119,8 @@ class _Look:
         self._connection: sqlite3.Connection | None = None
         self._version = -1
         self._seen: object = None
+        self.has_backlog = False
+        """Whether something was ready at the last look."""
 
     def has_changed(self) -> bool:
         """Whether anybody has changed the file since the last look."""
@@ -134,7 +143,8 @@ class _Look:
             self._version = -1  # look again
             return False
         before, self._seen = self._seen, found
-        return bool(found[0]) or found != before
+        self.has_backlog = bool(found[0])
+        return self.has_backlog or found != before
 
     def close(self) -> None:
         if self._connection is not None:

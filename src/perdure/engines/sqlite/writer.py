@@ -173,9 +173,11 @@ class Writer:
     def _run(self) -> None:
         is_open = True
         while is_open:
-            batch, is_open = self._take()
+            first = self._queue.get()
             try:
                 with self._turn:
+                    # Only now, for while others had their turn more may have come.
+                    batch, is_open = self._take(first)
                     is_waking = self._transactor.run(batch)
                     self._is_crowded = len(batch) > 1
                 if is_waking:
@@ -186,10 +188,9 @@ class Writer:
         with self._turn:
             self._transactor.close()
 
-    def _take(self) -> tuple[list[AnyRequest], bool]:
-        """All that has queued up, and whether more may come."""
+    def _take(self, request: AnyRequest | None) -> tuple[list[AnyRequest], bool]:
+        """All that has queued up behind the first, and whether more may come."""
         batch = []
-        request = self._queue.get()
         while request is not None:
             batch.append(request)
             if len(batch) == BATCH:
