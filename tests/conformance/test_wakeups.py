@@ -92,6 +92,9 @@ def test_who_stopped_listening_hears_nothing(scene: Scene) -> None:
     stop()
     other = Listener(scene.store)
     assert other.hears(lambda: scene.enqueue())
+    # What was on its way before is no matter; from now on there is nothing more.
+    heard.clear()
+    assert other.hears(lambda: scene.enqueue())
     other.stop()
     assert heard == []
 
