@@ -43,6 +43,8 @@ class Hint(msgspec.Struct, frozen=True):
 
     channel: str | None = None
     sender: str = ""
+    was_owed: bool = False
+    """Whether it is also for jobs that were made before."""
 
 
 class JobRow(msgspec.Struct, frozen=True, omit_defaults=True):
