@@ -307,10 +307,23 @@ def test_recent_reads_its_index_from_one_end(large: Large, name: str, index: str
     assert most_rows_read(plan) <= 100
 
 
+LOOKS = ("promote", "cancelling")
+"""What a worker looks for at every hint."""
+
+
 class Kept:
     """A session that keeps plans, and has made all of them while the table was empty."""
 
-    NAMES = ("fetch", "fetch_nothing", "commit", "commit_succeeded", "enqueue_alike", "enqueue_one")
+    NAMES = (
+        "fetch",
+        "fetch_nothing",
+        "commit",
+        "commit_succeeded",
+        "enqueue_alike",
+        "enqueue_one",
+        "promote",
+        "cancelling",
+    )
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self._connection = connection
@@ -327,6 +340,8 @@ class Kept:
         self.plan("commit_succeeded", **nobody())
         self.plan("enqueue_alike", **new_jobs(1))
         self.plan("enqueue_one", **new_jobs(1))
+        self.plan("promote", limit=1, now=5)
+        self.plan("cancelling", worker="worker-1")
 
     def plan(self, name: str, **values: Any) -> str:
         given = statement(name, self._schema).values(values)
@@ -378,6 +393,8 @@ def test_plans_that_are_kept_are_good_after_the_table_has_grown(grown: tuple[Lar
         "commit_succeeded": kept.plan("commit_succeeded", **large.succeeded(size)),
         "enqueue_alike": kept.plan("enqueue_alike", **new_jobs(size)),
         "enqueue_one": kept.plan("enqueue_one", **new_jobs(size)),
+        "promote": kept.plan("promote", limit=size, now=FAR),
+        "cancelling": kept.plan("cancelling", worker="worker-1"),
     }
     for name, plan in plans.items():
         assert "Seq Scan on jobs" not in plan, name
