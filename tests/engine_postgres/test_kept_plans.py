@@ -46,6 +46,12 @@ def waiting(name: str) -> int:
         return int(row[0])
 
 
+def interrupt(name: str) -> None:
+    """Press Ctrl-C once a statement of a store waits."""
+    until(lambda: waiting(name) == 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def until(condition: Callable[[], bool]) -> None:
     pause = threading.Event()
     for _ in range(1000):
@@ -61,6 +67,36 @@ def test_what_waits_for_a_lock_ends_by_its_deadline(open_one: Callable[..., Post
     with locked(dsn), pytest.raises(EngineBusy, match="took too long"):
         scene.enqueue()
     scene.enqueue()
+
+
+def test_a_transaction_that_waits_for_a_lock_ends_by_its_deadline(
+    open_one: Callable[..., PostgresStore], dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_one(timeout="0.3")
+    scene = RealScene(store)
+    worker, job_id = scene.worker(), scene.enqueue()
+    wants = [a_want(), a_want("other")]
+    with locked(dsn), pytest.raises(EngineBusy, match="took too long"):
+        store.fetch(worker, wants, 10).wait()
+    assert [job.id for job in store.fetch(worker, wants, 10).wait().jobs] == [job_id]
+    assert caplog.text == "", "the driver found nothing to complain about"
+
+
+def test_a_transaction_that_waits_for_a_lock_ends_by_an_interrupt(
+    open_one: Callable[..., PostgresStore], dsn: str, schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_one(application_name=schema)
+    scene = RealScene(store)
+    worker, job_id = scene.worker(), scene.enqueue()
+    wants = [a_want(), a_want("other")]
+    with locked(dsn):
+        thread = threading.Thread(target=interrupt, args=[schema])
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            store.fetch(worker, wants, 10).wait()
+        thread.join()
+    assert [job.id for job in store.fetch(worker, wants, 10).wait().jobs] == [job_id]
+    assert caplog.text == "", "the driver found nothing to complain about"
 
 
 async def test_what_waits_for_a_lock_on_a_loop_ends_by_its_deadline(
@@ -80,14 +116,10 @@ def test_an_interrupt_ends_a_call_here_and_in_the_server(
     scene = RealScene(open_one(application_name=schema, connections="4", listen="false"))
     scene.enqueue()
 
-    def interrupt() -> None:
-        until(lambda: waiting(schema) == 1)
-        os.kill(os.getpid(), signal.SIGINT)
-
     with locked(dsn):
         # More often than there are places for calls: each gives its own back.
         for _ in range(5):
-            thread = threading.Thread(target=interrupt)
+            thread = threading.Thread(target=interrupt, args=[schema])
             thread.start()
             with pytest.raises(KeyboardInterrupt):
                 scene.enqueue()

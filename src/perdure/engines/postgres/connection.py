@@ -68,12 +68,17 @@ class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
         except StopIteration as done:
             rows: list[Row] = done.value
             return rows
+        except TookTooLongError:
+            # Nothing more can be asked of it, not even to roll back.
+            shut(self)
+            raise
         except Exception:
             raise
         except BaseException:
             # Ctrl-C: the server is not to go on with what nobody waits for.
             with suppress(Exception):
                 self.cancel_safe(timeout=_CANCEL_WITHIN)
+            shut(self)
             raise
 
     def _wait_for(self, wanted: int) -> None:
@@ -113,9 +118,13 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         except StopIteration as done:
             rows: list[Row] = done.value
             return rows
+        except TookTooLongError:
+            shut(self)
+            raise
         except asyncio.CancelledError:
             with suppress(Exception):
                 await self.cancel_safe(timeout=_CANCEL_WITHIN)
+            shut(self)
             raise
 
     async def _wait_for(self, wanted: int) -> None:
