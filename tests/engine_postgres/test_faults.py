@@ -92,13 +92,15 @@ async def test_the_same_on_an_event_loop(open_one: Callable[..., PostgresStore],
     assert await asyncio.gather(*(fetch() for _ in range(4))) == [1] * 4
 
 
-def test_an_enqueue_whose_reply_was_lost_makes_the_job_once(proxied: RealScene, proxy: Proxy) -> None:
-    proxied.enqueue()
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_enqueue_whose_reply_was_lost_makes_the_job_once(proxied: RealScene, proxy: Proxy, count: int) -> None:
+    # The connection has prepared the statement: what is lost is the reply to the enqueue itself.
+    proxied.store.enqueue([proxied.new_job() for _ in range(count)]).wait()
     proxy.mode = "eat reply"
-    jobs = [proxied.new_job(), proxied.new_job()]
+    jobs = [proxied.new_job() for _ in range(count)]
     assert proxied.store.enqueue(jobs).wait() == [job.id for job in jobs]
     assert proxy.eaten.is_set()
-    assert proxied.store.count(JobFilter()).wait() == 3
+    assert proxied.store.count(JobFilter()).wait() == 2 * count
 
 
 @pytest.mark.parametrize("outcome_of", [success, failure, death])

@@ -307,10 +307,23 @@ def test_recent_reads_its_index_from_one_end(large: Large, name: str, index: str
     assert most_rows_read(plan) <= 100
 
 
+LOOKS = ("promote", "cancelling")
+"""What a worker looks for at every hint."""
+
+
 class Kept:
     """A session that keeps plans, and has made all of them while the table was empty."""
 
-    NAMES = ("fetch", "fetch_nothing", "commit", "commit_succeeded", "enqueue_alike")
+    NAMES = (
+        "fetch",
+        "fetch_nothing",
+        "commit",
+        "commit_succeeded",
+        "enqueue_alike",
+        "enqueue_one",
+        "promote",
+        "cancelling",
+    )
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self._connection = connection
@@ -326,6 +339,9 @@ class Kept:
         self.plan("commit", ended="[]", now=5)
         self.plan("commit_succeeded", **nobody())
         self.plan("enqueue_alike", **new_jobs(1))
+        self.plan("enqueue_one", **new_jobs(1))
+        self.plan("promote", limit=1, now=5)
+        self.plan("cancelling", worker="worker-1")
 
     def plan(self, name: str, **values: Any) -> str:
         given = statement(name, self._schema).values(values)
@@ -350,7 +366,7 @@ def new_jobs(count: int) -> dict[str, object]:
     nothing = dict.fromkeys(["delay", "run_at", "max_attempts", "retry", "timeout", "channel", "sender"])
     given = {"task": "send", "queue": "queue-1", "priority": 0, "delivery": "at_least_once", "now": 5}
     ids = ",".join(str(uuid.uuid4()) for _ in range(count))
-    return {**nothing, **given, "ids": f"{{{ids}}}", "args": f"{{{','.join(['a'] * count)}}}"}
+    return {**nothing, **given, "id": ids[:36], "ids": f"{{{ids}}}", "args": f"{{{','.join(['a'] * count)}}}"}
 
 
 @pytest.fixture(scope="module")
@@ -376,6 +392,9 @@ def test_plans_that_are_kept_are_good_after_the_table_has_grown(grown: tuple[Lar
         "commit": kept.plan("commit", ended=large.running(size), now=5),
         "commit_succeeded": kept.plan("commit_succeeded", **large.succeeded(size)),
         "enqueue_alike": kept.plan("enqueue_alike", **new_jobs(size)),
+        "enqueue_one": kept.plan("enqueue_one", **new_jobs(size)),
+        "promote": kept.plan("promote", limit=size, now=FAR),
+        "cancelling": kept.plan("cancelling", worker="worker-1"),
     }
     for name, plan in plans.items():
         assert "Seq Scan on jobs" not in plan, name

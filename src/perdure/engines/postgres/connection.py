@@ -9,8 +9,11 @@ client's alone, and after session.sql has seen to it that no plan can be made th
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import select
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,15 +22,20 @@ from psycopg import AsyncRawCursor, RawCursor, pq
 from perdure.clock import SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
-from perdure.engines.postgres.sql import statement
+from perdure.engines.postgres.plans import READ, Plans
+from perdure.engines.postgres.sql import Statement, statement
+from perdure.engines.postgres.verb import Row
 
 R = TypeVar("R")
 
 _CLOCK = SystemClock()
 _LOOK_EVERY = 0.1
 _NOTHING_READY = 0
-_AT_ONCE = 0
-"""A statement is prepared when it is sent for the first time."""
+_ENCODING = "utf-8"
+_CANCEL_WITHIN = 5.0
+_LONGEST_WAIT = 3600.0
+_OK, _IDLE = pq.ConnStatus.OK, pq.TransactionStatus.IDLE
+_LATE = "no answer within the time limit"
 
 
 class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
@@ -37,10 +45,50 @@ class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
     """When to give up what is being asked, on the clock that never jumps."""
     idle_since = 0.0
     is_for_plans = False
-    """Whether it is meant for statements whose plans are kept; it keeps them unless a pooler stands between."""
+    """Whether it is meant for statements whose plans are kept."""
+    plans: Plans | None = None
+    """Where it keeps them; nowhere if a pooler stands between."""
+
+    @functools.cached_property
+    def ear(self) -> select.poll:
+        """Tells whether the server has said something."""
+        return _ear(self)
 
     def wait(self, gen: Any, interval: float = _LOOK_EVERY, *args: Any, **options: Any) -> Any:
         return super().wait(_bounded(gen, self.deadline), interval, *args, **options)
+
+    def ask(self, plans: Plans, found: Statement, values: Sequence[Any]) -> list[Row]:
+        """The rows of a statement whose plan is kept."""
+        asking = plans.asking(found, values)
+        try:
+            wanted = next(asking)
+            while True:
+                self._wait_for(wanted)
+                wanted = next(asking)
+        except StopIteration as done:
+            rows: list[Row] = done.value
+            return rows
+        except TookTooLongError:
+            # Nothing more can be asked of it, not even to roll back.
+            shut(self)
+            raise
+        except Exception:
+            raise
+        except BaseException:
+            # Ctrl-C: the server is not to go on with what nobody waits for.
+            with suppress(Exception):
+                self.cancel_safe(timeout=_CANCEL_WITHIN)
+            shut(self)
+            raise
+
+    def _wait_for(self, wanted: int) -> None:
+        ear = self.ear
+        if wanted != READ:
+            ear = select.poll()
+            ear.register(self.pgconn.socket, wanted)
+        while not ear.poll(max(0.0, min(self.deadline - _CLOCK.monotonic(), _LONGEST_WAIT)) * 1000):
+            if _CLOCK.monotonic() > self.deadline:
+                raise TookTooLongError(_LATE)
 
 
 class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
@@ -49,9 +97,52 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     deadline = float("inf")
     idle_since = 0.0
     is_for_plans = False
+    plans: Plans | None = None
+
+    @functools.cached_property
+    def ear(self) -> select.poll:
+        """Tells whether the server has said something."""
+        return _ear(self)
 
     async def wait(self, gen: Any, interval: float = _LOOK_EVERY, *args: Any, **options: Any) -> Any:
         return await super().wait(_bounded(gen, self.deadline), interval, *args, **options)
+
+    async def ask(self, plans: Plans, found: Statement, values: Sequence[Any]) -> list[Row]:
+        """The rows of a statement whose plan is kept."""
+        asking = plans.asking(found, values)
+        try:
+            wanted = next(asking)
+            while True:
+                await self._wait_for(wanted)
+                wanted = next(asking)
+        except StopIteration as done:
+            rows: list[Row] = done.value
+            return rows
+        except TookTooLongError:
+            shut(self)
+            raise
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await self.cancel_safe(timeout=_CANCEL_WITHIN)
+            shut(self)
+            raise
+
+    async def _wait_for(self, wanted: int) -> None:
+        loop = asyncio.get_running_loop()
+        come = loop.create_future()
+        number = self.pgconn.socket
+        left = min(max(0.0, self.deadline - _CLOCK.monotonic()), _LONGEST_WAIT)
+        timer = loop.call_later(left, _settle, come, TookTooLongError(_LATE))
+        loop.add_reader(number, _settle, come)
+        if wanted != READ:
+            loop.add_writer(number, _settle, come)
+        try:
+            await come
+        finally:
+            timer.cancel()
+            loop.remove_reader(number)
+            if wanted != READ:
+                loop.remove_writer(number)
 
 
 AnyConnection = ThreadConnection | LoopConnection
@@ -72,7 +163,7 @@ def connect(address: Address, *, is_for_plans: bool = False) -> ThreadConnection
             if isinstance(error, psycopg.Error | OSError):
                 raise NoConnectionError from error
             raise
-        connection.prepare_threshold = _AT_ONCE if row and row[0] else None
+        _keep_plans(connection, row)
     return connection
 
 
@@ -92,24 +183,27 @@ async def connect_on_loop(address: Address, *, is_for_plans: bool = False) -> Lo
             if isinstance(error, psycopg.Error | OSError):
                 raise NoConnectionError from error
             raise
-        connection.prepare_threshold = _AT_ONCE if row and row[0] else None
+        _keep_plans(connection, row)
     return connection
+
+
+def is_settled(connection: AnyConnection) -> bool:
+    """Whether a connection is there and in the middle of nothing, as far as this side knows."""
+    inner = connection.pgconn
+    return inner.status == _OK and inner.transaction_status == _IDLE
 
 
 def is_usable(connection: AnyConnection) -> bool:
     """Whether an idle connection is still there: the server says nothing to one, unless it is about to end it."""
-    inner = connection.pgconn
-    if inner.status != pq.ConnStatus.OK or inner.transaction_status != pq.TransactionStatus.IDLE:
+    if not is_settled(connection):
         return False
-    poll = select.poll()
-    poll.register(inner.socket, select.POLLIN)
-    if not poll.poll(0):
+    if not connection.ear.poll(0):
         return True
     try:
-        inner.consume_input()
+        connection.pgconn.consume_input()
     except psycopg.Error:
         return False
-    return inner.status == pq.ConnStatus.OK and not poll.poll(0)
+    return is_settled(connection) and not connection.ear.poll(0)
 
 
 def shut(connection: AnyConnection) -> None:
@@ -125,6 +219,27 @@ def _session(address: Address, connection: AnyConnection) -> tuple[str, list[Any
     return found.text, found.values({"pid": str(connection.info.backend_pid)})
 
 
+def _keep_plans(connection: AnyConnection, row: Row | None) -> None:
+    """Have a connection keep plans if session.sql says that its session may; texts travel in one encoding only."""
+    if row and row[0] and connection.info.encoding == _ENCODING:
+        connection.plans = Plans(connection)
+
+
+def _ear(connection: AnyConnection) -> select.poll:
+    ear = select.poll()
+    ear.register(connection.pgconn.socket, READ)
+    return ear
+
+
+def _settle(come: asyncio.Future[None], error: Exception | None = None) -> None:
+    if come.done():
+        return
+    if error is None:
+        come.set_result(None)
+    else:
+        come.set_exception(error)
+
+
 def _bounded(gen: Generator[Any, Any, R], deadline: float) -> Generator[Any, Any, R]:
     """What the driver waits for, until the deadline."""
     try:
@@ -133,7 +248,7 @@ def _bounded(gen: Generator[Any, Any, R], deadline: float) -> Generator[Any, Any
             ready = yield wanted
             if ready == _NOTHING_READY and _CLOCK.monotonic() > deadline:
                 gen.close()
-                raise TookTooLongError("no answer within the time limit")
+                raise TookTooLongError(_LATE)
             wanted = gen.send(ready)
     except StopIteration as done:
         result: R = done.value

@@ -1,7 +1,7 @@
 """Makes jobs durable, in one statement for any number of them; alone, together with others, or for a caller.
 
-Jobs that differ only in their ids and arguments, as those of a bulk enqueue do, travel as two arrays; all others as one
-JSON text, which every driver of a caller can pass on.
+A single job is a plain insert. Jobs that differ only in their ids and arguments, as those of a bulk enqueue do, travel
+as two arrays; all others as one JSON text, which every driver of a caller can pass on.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Hint(msgspec.Struct, frozen=True):
 
     channel: str | None = None
     sender: str = ""
+    was_owed: bool = False
+    """Whether it is also for jobs that were made before."""
 
 
 class JobRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +78,8 @@ class _Standing(msgspec.Struct, frozen=True):
 
 def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
     """The verb; what is answered is the id that stands for each job."""
+    if len(jobs) == 1 and _is_plain(jobs[0]) and is_id(jobs[0].id):
+        return _one(jobs[0], hint)
     kinds = _kinds(jobs)
     if kinds:
         # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
@@ -93,11 +97,31 @@ def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
     )
 
 
+def _one(job: NewJob, hint: Hint) -> Verb[list[JobId]]:
+    """The same for one job that is nothing special."""
+    is_first = True
+
+    def script() -> Script[list[JobId]]:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            yield Step("enqueue_one", {**_values(job, hint), "id": job.id, "args": job.args})
+            return [job.id]
+        # It was tried before, and may have been made then.
+        return (yield from _alike([job], [[job]], hint))
+
+    return Verb(script, is_repeatable=True, may_collide=True, keeps_plans=True)
+
+
+def _is_plain(job: NewJob) -> bool:
+    return job.unique is None and job.schedule is None and job.tick_at is None
+
+
 def _kinds(jobs: Sequence[NewJob]) -> list[list[NewJob]]:
     """The jobs by what they have in common; none when there is too little of that, or more to it than making them."""
     kinds: dict[tuple[object, ...], list[NewJob]] = {}
     for job in jobs:
-        if job.unique is not None or job.schedule is not None or job.tick_at is not None:
+        if not _is_plain(job):
             return []
         kind = (
             job.task,
@@ -118,24 +142,28 @@ def _kinds(jobs: Sequence[NewJob]) -> list[list[NewJob]]:
 def _alike(jobs: Sequence[NewJob], kinds: Sequence[Sequence[NewJob]], hint: Hint) -> Script[list[JobId]]:
     """Make the jobs kind by kind."""
     for kind in kinds:
-        first = kind[0]
-        values = {
-            "task": from_text(first.task),
-            "queue": from_text(first.queue),
-            "priority": str(first.priority),
-            "delivery": first.delivery,
-            "delay": from_number(from_duration(first.delay)),
-            "run_at": from_number(from_moment(first.run_at)),
-            "max_attempts": from_number(first.max_attempts),
-            "retry": from_optional_text(first.retry),
-            "timeout": from_number(from_duration(first.timeout)),
-            "channel": hint.channel,
-            "sender": hint.sender,
-        }
+        values = _values(kind[0], hint)
         for part in _parts(kind):
             ids = from_array([job.id for job in part])
             yield Step("enqueue_alike", {**values, "ids": ids, "args": from_bytes_array([job.args for job in part])})
     return [job.id for job in jobs]
+
+
+def _values(job: NewJob, hint: Hint) -> dict[str, object]:
+    """What jobs that are alike have in common, as the statements take it."""
+    return {
+        "task": from_text(job.task),
+        "queue": from_text(job.queue),
+        "priority": str(job.priority),
+        "delivery": job.delivery,
+        "delay": from_number(from_duration(job.delay)),
+        "run_at": from_number(from_moment(job.run_at)),
+        "max_attempts": from_number(job.max_attempts),
+        "retry": from_optional_text(job.retry),
+        "timeout": from_number(from_duration(job.timeout)),
+        "channel": hint.channel,
+        "sender": hint.sender,
+    }
 
 
 def enqueue_within(jobs: Sequence[NewJob], hint: Hint) -> Script[list[JobId]]:

@@ -52,32 +52,40 @@ class Player:
     def play(self, verb: Verb[T], *, is_beat: bool = False) -> T:
         """Do a verb in this thread."""
         pool = self._keeper if is_beat else self._threads
-        tries = _Tries(self, verb)
+        tries: _Tries | None = None
         while True:
             self._check_open()
             try:
-                with pool.connection(is_for_plans=self._keeps_plans(verb)) as connection:
+                connection = pool.lend(is_for_plans=self._keeps_plans(verb))
+                try:
                     if not verb.is_transaction:
                         return self._run(connection, verb.script())
                     with connection.transaction():
                         return self._run(connection, verb.script())
+                finally:
+                    pool.give_back(connection)
             except Exception as error:
+                tries = tries or _Tries(self, verb)
                 pause = tries.after(error)
             sleep(pause)
 
     async def play_on_loop(self, verb: Verb[T]) -> T:
         """Do a verb on the running event loop."""
         pool = self._pool_of_loop()
-        tries = _Tries(self, verb)
+        tries: _Tries | None = None
         while True:
             self._check_open()
             try:
-                async with pool.connection(is_for_plans=self._keeps_plans(verb)) as connection:
+                connection = await pool.lend(is_for_plans=self._keeps_plans(verb))
+                try:
                     if not verb.is_transaction:
                         return await self._run_on_loop(connection, verb.script())
                     async with connection.transaction():
                         return await self._run_on_loop(connection, verb.script())
+                finally:
+                    pool.give_back(connection)
             except Exception as error:
+                tries = tries or _Tries(self, verb)
                 pause = tries.after(error)
             await asyncio.sleep(pause)
 
@@ -117,28 +125,32 @@ class Player:
         return verb.keeps_plans and not self.address.has_pooler and self.address.connections >= _ENOUGH
 
     def _run(self, connection: ThreadConnection, script: Script[T]) -> T:
-        cursor = RawCursor(connection)
-        rows: list[Row] = []
+        plans = connection.plans
         try:
             step = next(script)
             while True:
                 found, values = self.prepared(step)
-                cursor.execute(found.text, values, binary=True)
-                rows = cursor.fetchall() if _has_rows(cursor) else []
+                if plans is not None:
+                    rows = connection.ask(plans, found, values)
+                else:
+                    cursor = RawCursor(connection).execute(found.text, values, binary=True)
+                    rows = cursor.fetchall() if _has_rows(cursor) else []
                 step = script.send(rows)
         except StopIteration as done:
             result: T = done.value
             return result
 
     async def _run_on_loop(self, connection: LoopConnection, script: Script[T]) -> T:
-        cursor = AsyncRawCursor(connection)
-        rows: list[Row] = []
+        plans = connection.plans
         try:
             step = next(script)
             while True:
                 found, values = self.prepared(step)
-                await cursor.execute(found.text, values, binary=True)
-                rows = await cursor.fetchall() if _has_rows(cursor) else []
+                if plans is not None:
+                    rows = await connection.ask(plans, found, values)
+                else:
+                    cursor = await AsyncRawCursor(connection).execute(found.text, values, binary=True)
+                    rows = await cursor.fetchall() if _has_rows(cursor) else []
                 step = script.send(rows)
         except StopIteration as done:
             result: T = done.value

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from typing import Generic, TypeVar
 
 from perdure.clock import SystemClock
@@ -21,6 +19,7 @@ from perdure.engines.postgres.connection import (
     ThreadConnection,
     connect,
     connect_on_loop,
+    is_settled,
     is_usable,
     shut,
 )
@@ -45,11 +44,12 @@ class _Kept(Generic[C]):
         """An idle connection of that kind that is still there, with a new deadline; None if there is none."""
         while True:
             with self._lock:
-                places = range(len(self._idle) - 1, -1, -1)
-                place = next((at for at in places if self._idle[at].is_for_plans is is_for_plans), None)
-                if place is None:
+                for place in range(len(self._idle) - 1, -1, -1):
+                    if self._idle[place].is_for_plans is is_for_plans:
+                        connection = self._idle.pop(place)
+                        break
+                else:
                     return None
-                connection = self._idle.pop(place)
             if is_usable(connection):
                 connection.deadline = self._clock.monotonic() + timeout
                 return connection
@@ -59,7 +59,8 @@ class _Kept(Generic[C]):
         """Keep a connection for the next, if it can be used again."""
         now = connection.idle_since = self._clock.monotonic()
         connection.deadline = float("inf")
-        ending = [] if is_usable(connection) else [connection]
+        # Whether it is still there is looked at when it is needed.
+        ending = [] if is_settled(connection) else [connection]
         with self._lock:
             if not ending:
                 (ending if self._is_closed else self._idle).append(connection)
@@ -91,12 +92,11 @@ class ThreadPool:
         self._changed = threading.Condition()
         self._busy = 0
 
-    @contextmanager
-    def connection(self, *, is_for_plans: bool = False) -> Iterator[ThreadConnection]:
-        """A connection for the length of a call; one that broke, or is in the middle of something, is not kept."""
+    def lend(self, *, is_for_plans: bool = False) -> ThreadConnection:
+        """A connection for the length of a call; to be given back whatever happens."""
         timeout = self._address.timeout
         with self._changed:
-            if not self._changed.wait_for(lambda: self._busy < self._most, timeout):
+            if self._busy >= self._most and not self._changed.wait_for(lambda: self._busy < self._most, timeout):
                 raise TookTooLongError(f"all {self._most} connections of this process were busy")
             self._busy += 1
         try:
@@ -105,14 +105,17 @@ class ThreadPool:
                 self._kept.drop(self._most - self._busy)
                 connection = connect(self._address, is_for_plans=is_for_plans)
                 connection.deadline = SystemClock().monotonic() + timeout
-            try:
-                yield connection
-            finally:
-                self._kept.give_back(connection)
+        except BaseException:
+            self._free()
+            raise
+        return connection
+
+    def give_back(self, connection: ThreadConnection) -> None:
+        """Take a connection back; one that broke, or is in the middle of something, is not kept."""
+        try:
+            self._kept.give_back(connection)
         finally:
-            with self._changed:
-                self._busy -= 1
-                self._changed.notify()
+            self._free()
 
     def drop(self) -> None:
         """Let idle connections go, so that the next ones are new."""
@@ -123,6 +126,11 @@ class ThreadPool:
         with self._changed:
             self._changed.wait_for(lambda: not self._busy, self._address.timeout)
         self._kept.close()
+
+    def _free(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify()
 
 
 class LoopPool:
@@ -135,9 +143,8 @@ class LoopPool:
         self._busy = 0
         self.loop = loop
 
-    @asynccontextmanager
-    async def connection(self, *, is_for_plans: bool = False) -> AsyncIterator[LoopConnection]:
-        """A connection for the length of a call."""
+    async def lend(self, *, is_for_plans: bool = False) -> LoopConnection:
+        """A connection for the length of a call; to be given back whatever happens."""
         timeout, most = self._address.timeout, self._address.connections
         if self._places.locked():
             try:
@@ -154,13 +161,17 @@ class LoopPool:
                 self._kept.drop(most - self._busy)
                 connection = await connect_on_loop(self._address, is_for_plans=is_for_plans)
                 connection.deadline = SystemClock().monotonic() + timeout
-            try:
-                yield connection
-            finally:
-                self._kept.give_back(connection)
+        except BaseException:
+            self._free()
+            raise
+        return connection
+
+    def give_back(self, connection: LoopConnection) -> None:
+        """Take a connection back."""
+        try:
+            self._kept.give_back(connection)
         finally:
-            self._busy -= 1
-            self._places.release()
+            self._free()
 
     def drop(self) -> None:
         """Let idle connections go, so that the next ones are new."""
@@ -169,3 +180,7 @@ class LoopPool:
     def close(self) -> None:
         """Let everything go; what is still under way ends with its connection's return."""
         self._kept.close()
+
+    def _free(self) -> None:
+        self._busy -= 1
+        self._places.release()

@@ -266,13 +266,21 @@ class PostgresStore:
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
-        ids = self._player.play(enqueue.enqueue(jobs, hint))
+        try:
+            ids = self._player.play(enqueue.enqueue(jobs, hint))
+        except BaseException:
+            self._wakeups.failed(hint)
+            raise
         self._announced(hint)
         return ids
 
     async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
-        ids = await self._player.play_on_loop(enqueue.enqueue(jobs, hint))
+        try:
+            ids = await self._player.play_on_loop(enqueue.enqueue(jobs, hint))
+        except BaseException:
+            self._wakeups.failed(hint)
+            raise
         self._announced(hint)
         return ids
 

@@ -3,9 +3,10 @@
 A NOTIFY makes all commits of the database wait for each other, so each process sends few: the first goes with the
 statement that made jobs, those that come close upon it are owed and sent as one. How close follows how long such a
 statement takes: where commits are quick each single job is announced at once, where they queue up hints become rare.
-What this process does itself wakes its own subscribers directly. One thread with a connection of its own listens, and
-sends what is owed; it starts when there is the first subscriber or the first hint to send, mends its connection with
-growing pauses, and stops with `close()`.
+The next statement that may carry a hint carries what is owed as well, for nothing; only when none comes soon is it sent
+by itself, so that the last of many jobs is announced too. What this process does itself wakes its own subscribers
+directly. One thread with a connection of its own listens, and sends what is owed; it starts when there is the first
+subscriber or the first hint to send, mends its connection with growing pauses, and stops with `close()`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from perdure.clock import SystemClock
+from perdure.clock import Clock, SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import ThreadConnection, connect, shut
 from perdure.engines.postgres.enqueue import Hint
@@ -27,10 +28,17 @@ from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
 from perdure.engines.postgres.sql import quoted, statement
 
 _LEAST_GAP = 0.002
+_BUSY_GAP = 0.008
 _MOST_GAP = 0.025
 """Between these lies the shortest time between two hints to other processes, in seconds."""
 _GAP_PER_COMMIT = 2.0
 """How many times as long as the statement that carried one hint the gap to the next one is."""
+_CLOSE = 0.003
+"""Whoever makes jobs that close upon each other, in seconds, is busy: then the gap is not the least one."""
+_GAPS_OWED = 2.0
+"""How many gaps after the last hint one that is owed is sent by itself."""
+_ACTIVE_FOR = 0.25
+"""For so long after a hint went the thread looks by itself whether another is owed, and need not be woken for it."""
 _LOCAL_GAP = 0.003
 """The shortest time between two hints inside this process, while there is a thread to make up for those left out."""
 _FIRST_PAUSE = 0.05
@@ -44,17 +52,20 @@ Wake = Callable[[], None]
 class PostgresWakeups:
     """The source of hints of one open store."""
 
-    def __init__(self, address: Address, sender: str, *, has_thread: bool) -> None:
+    def __init__(self, address: Address, sender: str, *, has_thread: bool, clock: Clock | None = None) -> None:
         self._address = address
         self._sender = sender
         self._channel = channel_of(address.schema)
         self._has_thread = has_thread and address.has_hints
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._random = random.Random()
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
         self._gap = _MOST_GAP
         self._last_sent = float("-inf")
+        self._left_out = 0
+        self._is_busy = False
+        self._looks_at = float("inf")
         self._last_woken = float("-inf")
         self._is_owed = False
         self._is_local_owed = False
@@ -83,8 +94,8 @@ class PostgresWakeups:
         with self._lock:
             if not self._has_thread or now - self._last_sent < self._gap:
                 return Hint()
-            self._last_sent = now
-        return Hint(self._channel, self._sender)
+            was_owed = self._mark_sent(now)
+        return Hint(self._channel, self._sender, was_owed)
 
     def always(self) -> Hint:
         """The hint for a caller's transaction: nobody knows when it commits, this process no better than others."""
@@ -93,21 +104,24 @@ class PostgresWakeups:
     def sent(self) -> None:
         """The statement that carried a hint is done: what it took says how soon the next may go."""
         took = self._clock.monotonic() - self._last_sent
-        self._gap = min(_MOST_GAP, max(_LEAST_GAP, _GAP_PER_COMMIT * took))
+        self._gap = min(_MOST_GAP, max(_BUSY_GAP if self._is_busy else _LEAST_GAP, _GAP_PER_COMMIT * took))
+
+    def failed(self, hint: Hint) -> None:
+        """The statement that was to carry a hint came to nothing: what was owed before it still is."""
+        if hint.was_owed:
+            self._owe()
 
     def hint(self, *, is_sent: bool = False) -> None:
         """Wake the subscribers here, at once or in a moment, and unless a hint went already, others soon."""
-        is_news = False
         if self._subscribers:
             if not self._is_listening or self._clock.monotonic() - self._last_woken >= _LOCAL_GAP:
                 self._wake_all()
             elif not self._is_local_owed:
-                is_news = self._is_local_owed = True
-        if not is_sent and self._has_thread and not self._is_owed:
-            is_news = self._is_owed = True
-        # Whoever owes already has been told so: waking the thread for each hint would cost more than many a hint saves.
-        if is_news:
-            self._ring()
+                self._is_local_owed = True
+                self._ring()
+        if not is_sent:
+            self._left_out += 1
+            self._owe()
 
     def close(self) -> None:
         with self._lock:
@@ -119,6 +133,22 @@ class PostgresWakeups:
                 thread.join()
         self._bell.close()
         self._ear.close()
+
+    def _owe(self) -> None:
+        """See to it that others are woken soon, though not at once."""
+        if not self._has_thread or self._is_owed:
+            return
+        self._is_owed = True
+        # Waking the thread for each hint would cost more than many a hint saves: it is, if it does not look in time.
+        if self._looks_at > self._last_sent + _GAPS_OWED * self._gap:
+            self._ring()
+
+    def _mark_sent(self, now: float) -> bool:
+        """A hint goes now, with the lock held; whether it tells of earlier jobs as well."""
+        self._is_busy = self._left_out > 0 and now - self._last_sent < _CLOSE * (self._left_out + 1)
+        was_owed, self._is_owed = self._is_owed, False
+        self._last_sent, self._left_out = now, 0
+        return was_owed
 
     def _ring(self) -> None:
         """Make the thread look; start it when there is none."""
@@ -161,6 +191,7 @@ class PostgresWakeups:
                 self._wait([], min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0))
             finally:
                 self._is_listening = False
+                self._looks_at = float("inf")
                 if connection is not None:
                     shut(connection)
 
@@ -182,6 +213,10 @@ class PostgresWakeups:
                     pause = min(pause, left)
                 else:
                     self._wake_all()
+            self._looks_at = self._clock.monotonic() + pause
+            if pause > _ACTIVE_FOR and self._is_owed:
+                # Somebody who thought that it was about to look has not woken it.
+                continue
             if self._wait([connection.fileno()], pause):
                 connection.pgconn.consume_input()
             while (heard := connection.pgconn.notifies()) is not None:
@@ -190,14 +225,14 @@ class PostgresWakeups:
 
     def _send_owed(self, connection: ThreadConnection) -> float:
         """Send the hint that is owed, if its time has come; gives how long to wait at most."""
-        if not self._is_owed:
-            return _LOOK_EVERY
         now = self._clock.monotonic()
         with self._lock:
-            left = self._last_sent + self._gap - now
+            left = self._last_sent + _GAPS_OWED * self._gap - now
+            if not self._is_owed:
+                return max(left, self._gap) if now - self._last_sent < _ACTIVE_FOR else _LOOK_EVERY
             if left > 0 and not self._is_closing:
                 return left
-            self._last_sent, self._is_owed = now, False
+            self._mark_sent(now)
         found = statement("hint", self._address.schema)
         values = found.values({"channel": self._channel, "sender": self._sender})
         psycopg.RawCursor(connection).execute(found.text, values)

@@ -41,7 +41,7 @@ def beat(worker: WorkerId, lease: timedelta) -> Verb[Beat]:
 
 
 def cancelling(worker: WorkerId) -> Verb[tuple[JobId, ...]]:
-    return Verb(lambda: _cancelling(worker), is_repeatable=True)
+    return Verb(lambda: _cancelling(worker), is_repeatable=True, keeps_plans=True)
 
 
 def deregister(worker: WorkerId) -> Verb[None]:
