@@ -11,7 +11,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-_NOT_KEPT = frozenset({".git", ".venv", "__pycache__", "dist", "build"})
+_NOT_KEPT = frozenset({".git", ".venv", ".bench", "__pycache__", "dist", "build"})
 
 
 def page(name: str) -> str:
