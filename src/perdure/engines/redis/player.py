@@ -98,7 +98,7 @@ class Player:
         while True:
             try:
                 try:
-                    return await client.send(self._command(call), is_write=call.is_write)
+                    return await client.send(self._command(call), is_write=call.is_write, waiting=call.waiting)
                 except NoScriptError:
                     return await client.send(self._whole(call), is_write=call.is_write)
             except Exception as error:
