@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 
 import pytest
@@ -237,6 +237,25 @@ def test_a_bell_that_is_something_else_costs_nothing_but_the_call(scene: Scene, 
     assert len(scene.fetch(scene.worker())) == 1
 
 
+@asynccontextmanager
+async def working(app: App) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """A worker that works meanwhile; gives the way to stop it."""
+    worker = app.make_worker()
+    running = asyncio.create_task(worker.run())
+
+    async def stop() -> None:
+        worker.stop()
+        worker.stop()
+        await running
+
+    try:
+        yield stop
+    finally:
+        if not running.done():
+            await stop()
+        app.close()
+
+
 async def test_a_worker_stands_by_exactly_while_it_holds_nothing(url: str, standing: Standing) -> None:
     app = App(url, settings=Settings(poll=LONG))
     gate, started = asyncio.Event(), asyncio.Event()
@@ -246,23 +265,20 @@ async def test_a_worker_stands_by_exactly_while_it_holds_nothing(url: str, stand
         started.set()
         await gate.wait()
 
-    worker = app.make_worker()
-    running = asyncio.create_task(worker.run())
-    await until(lambda: standing.blocked() == 1)
-    await work.enqueue_async()
-    await asyncio.wait_for(started.wait(), PATIENCE)
-    assert standing.blocked() == 0
-    started.clear()
-    # A busy worker is told by a hint, and fetches.
-    await work.enqueue_async()
-    await asyncio.wait_for(started.wait(), PATIENCE)
-    gate.set()
-    await until(lambda: standing.blocked() == 1)
-    began = time.monotonic()
-    worker.stop()
-    await running
-    assert time.monotonic() - began < 10, "a worker that stands by is stopped as soon as any other"
-    app.close()
+    async with working(app) as stop:
+        await until(lambda: standing.blocked() == 1)
+        await work.enqueue_async()
+        await asyncio.wait_for(started.wait(), PATIENCE)
+        assert standing.blocked() == 0
+        started.clear()
+        # A busy worker is told by a hint, and fetches.
+        await work.enqueue_async()
+        await asyncio.wait_for(started.wait(), PATIENCE)
+        gate.set()
+        await until(lambda: standing.blocked() == 1)
+        began = time.monotonic()
+        await stop()
+        assert time.monotonic() - began < 10, "a worker that stands by is stopped as soon as any other"
 
 
 async def test_a_worker_that_stands_by_follows_its_queues_settings(url: str, standing: Standing) -> None:
@@ -275,17 +291,17 @@ async def test_a_worker_that_stands_by_follows_its_queues_settings(url: str, sta
         started.append(number)
         await gate.wait()
 
-    worker = app.make_worker()
-    running = asyncio.create_task(worker.run())
-    await until(lambda: standing.blocked() == 1)
-    asked = standing.client.info("commandstats")["cmdstat_blpop"]["calls"]
-    await app.store.configure("default", QueueSettings(concurrency=1))
-    await until(lambda: standing.client.info("commandstats")["cmdstat_blpop"]["calls"] > asked)
-    await app.enqueue_many_async([work.bind(number) for number in range(5)])
-    await until(lambda: bool(started))
-    await until(lambda: len(standing.store.list(JobFilter(state="ready"), limit=10).wait()) == 4)
-    gate.set()
-    await until(lambda: len(started) == 5)
-    worker.stop()
-    await running
-    app.close()
+    async with working(app):
+        await until(lambda: standing.blocked() == 1)
+        asked = blpops(standing)
+        await app.store.configure("default", QueueSettings(concurrency=1))
+        await until(lambda: blpops(standing) > asked)
+        await app.enqueue_many_async([work.bind(number) for number in range(5)])
+        await until(lambda: bool(started))
+        await until(lambda: len(standing.store.list(JobFilter(state="ready"), limit=10).wait()) == 4)
+        gate.set()
+        await until(lambda: len(started) == 5)
+
+
+def blpops(standing: Standing) -> int:
+    return int(standing.client.info("commandstats")["cmdstat_blpop"]["calls"])
