@@ -79,6 +79,10 @@ def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterat
             is_living = client.zscore(f"{tag}:workers", holder) is not None
             if is_living == client.sismember(f"{tag}:vanished", holder):
                 yield f"{key}: its worker is not either living or vanished"
+        if key.startswith(f"{tag}:bell:"):
+            queue = key.removeprefix(f"{tag}:bell:")
+            if client.llen(key) != 1 or not client.exists(f"{tag}:ready:fresh:{queue}", f"{tag}:ready:retry:{queue}"):
+                yield f"{key} calls for nothing, or more than once"
     for holder in client.smembers(f"{tag}:vanished"):
         if not client.exists(f"{tag}:running:{holder.decode()}"):
             yield f"the vanished worker {holder!r} holds nothing"

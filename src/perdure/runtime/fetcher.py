@@ -1,8 +1,9 @@
 """Claims jobs for the slots: as many as can be run soon, from each queue and lane its share.
 
 It waits for room, fetches a batch into the buffer, and when there was less than it asked for, waits for a hint or the
-next poll. How much it holds in advance follows the measured pace: about 200 ms of work, so that fast jobs stream and
-slow ones are never hoarded. It stops when told to, after the fetch in flight.
+next poll; a worker that holds nothing stands by where the engine can call it. How much it holds in advance follows the
+measured pace: about 200 ms of work, so that fast jobs stream and slow ones are never hoarded. It stops when told to,
+after the fetch in flight.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from random import Random
 
 from perdure.clock import Clock
@@ -21,6 +23,7 @@ from perdure.runtime.membership import Membership
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Fetched, Want
+from perdure.store.standby import Standby, StandbyStore
 
 _LARGEST_BATCH = 1000
 
@@ -30,6 +33,8 @@ class Claims:
 
     def __init__(self, *, store: Store, fairness: Callable[[str], Fairness], queues: Mapping[str, int]) -> None:
         self._store = store
+        self._caller = store if isinstance(store, StandbyStore) else None
+        self._standby: Standby | None = None
         self._fairness = fairness
         self._carries = dict.fromkeys(queues, START_CARRY)
         self._turns = Turns(queues)
@@ -39,7 +44,30 @@ class Claims:
     async def fetch(self, worker: WorkerId, room: int) -> list[Job]:
         """Claim up to `room` jobs; raises LeaseLost and EngineError."""
         wants = self._wants(room)
-        fetched = await self._store.fetch(worker, wants, room)
+        return self._taken(wants, await self._store.fetch(worker, wants, room), room)
+
+    @property
+    def can_stand_by(self) -> bool:
+        """Whether the engine can call this worker."""
+        return self._caller is not None and self._caller.can_stand_by
+
+    async def stand_by(self, worker: WorkerId, room: int, patience: float) -> list[Job] | None:
+        """Claim up to `room` jobs as soon as there are any; None when nobody knows what became of it."""
+        assert self._caller is not None, "only an engine that can call is stood by for"
+        wants = self._wants(room)
+        self._standby = self._caller.stand_by(worker, wants, room, timedelta(seconds=patience))
+        try:
+            fetched = await self._standby
+        finally:
+            self._standby = None
+        return None if fetched is None else self._taken(wants, fetched, room)
+
+    def end_standby(self) -> None:
+        """Stand by no longer, if that is what is being done."""
+        if self._standby is not None:
+            self._standby.end()
+
+    def _taken(self, wants: list[Want], fetched: Fetched, room: int) -> list[Job]:
         self.was_offered = any(fetched.rooms)
         # [INV-9] The carry follows the room that was really offered, so that shares hold under any cut.
         for want, offered in zip(wants, fetched.rooms, strict=True):
@@ -134,6 +162,7 @@ class Fetcher:
         low: Callable[[], bool],
         deliver: Callable[[list[Job]], None],
         membership: Membership,
+        is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self._claims = claims
         self._clock = clock
@@ -144,13 +173,26 @@ class Fetcher:
         self._low = low
         self._deliver = deliver
         self._membership = membership
+        self._is_idle = is_idle
+        self._is_hinted = False
         self._wake = asyncio.Event()
         self._freed = asyncio.Event()
         self._is_stopping = False
 
     def wake(self) -> None:
         """Something may be ready."""
+        self._is_hinted = True
         self._wake.set()
+
+    def idle(self) -> None:
+        """The worker holds nothing any more."""
+        if self._claims.can_stand_by:
+            self._wake.set()
+
+    def changed(self) -> None:
+        """What is to be asked for, or by whom, is not what it was."""
+        self.wake()
+        self._claims.end_standby()
 
     def freed(self) -> None:
         """There may be room again."""
@@ -161,20 +203,26 @@ class Fetcher:
         self._is_stopping = True
         self._wake.set()
         self._freed.set()
+        self._claims.end_standby()
 
     async def run(self) -> None:
+        is_drained = False
         while not self._is_stopping:
             room = self._room()
             worker = self._membership.id
             if room <= 0 or worker is None or not self._membership.is_trusted() or not self._low():
                 await self._pause_until(self._freed)
                 continue
+            # What a hint tells of may have been ready before a standby began: then nobody is called for it.
+            stands_by = is_drained and not self._is_hinted and self._can_stand_by()
+            self._is_hinted = False
             self._wake.clear()
             room = min(room, _LARGEST_BATCH)
             try:
-                jobs = await self._claims.fetch(worker, room)
+                jobs = await (self._stand_by(worker, room) if stands_by else self._claims.fetch(worker, room))
             except LeaseLost:
-                self._membership.lose()
+                if worker == self._membership.id:
+                    self._membership.lose()
                 await self._pause_until(self._freed)
                 continue
             except EngineError as error:
@@ -183,16 +231,33 @@ class Fetcher:
             self._trouble.succeeded()
             if jobs:
                 self._deliver(jobs)
-            if len(jobs) < room:
-                await self._pause_until(self._wake)
+                if stands_by:
+                    # Whoever waited for these jobs is to begin before more is asked for.
+                    await asyncio.sleep(0)
+            is_drained = len(jobs) < room
+            if is_drained and not self._can_stand_by():
+                is_drained = await self._pause_until(self._wake)
 
-    async def _pause_until(self, event: asyncio.Event) -> None:
-        """Wait for the event, or for the next poll, jittered so that workers do not march in step."""
+    def _can_stand_by(self) -> bool:
+        return self._claims.can_stand_by and self._is_idle()
+
+    async def _stand_by(self, worker: WorkerId, room: int) -> list[Job]:
+        jobs = await self._claims.stand_by(worker, room, self._pause())
+        self._is_hinted |= jobs is None
+        return jobs or []
+
+    async def _pause_until(self, event: asyncio.Event) -> bool:
+        """Wait for the event, or for the next poll; whether it was the event."""
+        is_set = True
         if not self._is_stopping:
-            timeout = self._poll * self._random.uniform(0.75, 1.0)
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(self._pause()):
                     await event.wait()
             except TimeoutError:
-                pass
+                is_set = False
         event.clear()
+        return is_set
+
+    def _pause(self) -> float:
+        """How long until the next poll, jittered so that workers do not march in step."""
+        return self._poll * self._random.uniform(0.75, 1.0)

@@ -43,6 +43,8 @@ from perdure.store import Store
 _MOST_UNCOMMITTED = 4000
 _STUBBORN = 2.0
 """How many seconds a handler that was broken off gets to notice it."""
+_AFTER_FETCH = 0.005
+"""How many seconds after a hint the parts that do not fetch look what it was about."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +97,7 @@ class Worker:
         self._scheduling: Loop | None = None
         self._troubles: dict[str, Trouble] = {}
         self._is_waking = False
+        self._waking_others: asyncio.TimerHandle | None = None
         self._membership = Membership(
             store=store,
             clock=clock,
@@ -117,7 +120,7 @@ class Worker:
             is_trusted=self._membership.is_trusted,
             done=self._committed,
         )
-        self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.wake())
+        self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.changed())
         self._forwarder = Forwarder(
             store=store,
             sinks=sinks,
@@ -139,6 +142,7 @@ class Worker:
             low=self._is_low,
             deliver=self._deliver,
             membership=self._membership,
+            is_idle=lambda: not len(self._held),
         )
 
     def stop(self) -> None:
@@ -262,6 +266,8 @@ class Worker:
     def _committed(self, batch: Sequence[AttemptEnded]) -> None:
         self._held.remove_all([one.job for one in batch])
         self._fetcher.freed()
+        if not len(self._held):
+            self._fetcher.idle()
         if any(self._frees_a_place(*lane) for lane in {(one.job.queue, one.job.lane) for one in batch}):
             self._fetcher.wake()
         if self._scheduling is not None and any(one.job.schedule for one in batch):
@@ -283,6 +289,12 @@ class Worker:
     def _wake(self) -> None:
         self._is_waking = False
         self._fetcher.wake()
+        # Most hints are of jobs to be fetched, and what the others ask the store would stand in the way of that.
+        if self._waking_others is None:
+            self._waking_others = asyncio.get_running_loop().call_later(_AFTER_FETCH, self._wake_others)
+
+    def _wake_others(self) -> None:
+        self._waking_others = None
         for loop in self._hinted:
             loop.wake()
 
@@ -304,6 +316,7 @@ class Worker:
         self._committer.forget()
         self._buffer.take_all()
         self._fetcher.freed()
+        self._fetcher.changed()
 
     async def _wind_down(self, fetching: asyncio.Task[None]) -> None:
         """Stop fetching, give back what waits in the buffer, and let the running attempts finish within the grace."""

@@ -21,20 +21,22 @@ class Channel(asyncio.Protocol):
         self._answers: list[Any] = []
         self._number = 0
         self._done: asyncio.Future[list[Any]] | None = None
+        self.number: int | None = None
+        """The server's number for this connection, once it was asked for; 0 if it would not say."""
 
     @property
     def is_at_rest(self) -> bool:
         """Whether it can be used: open, and with nothing left to read."""
         return self._transport is not None and not self._transport.is_closing() and not self._answers
 
-    async def ask(self, packed: bytes, number: int = 1) -> list[Any]:
-        """The answers to so many commands; an error of the server is an answer too."""
+    async def ask(self, packed: bytes, number: int = 1, waits: float = 0.0) -> list[Any]:
+        """The answers to so many commands, which may wait so long first; an error of the server is an answer too."""
         if self._transport is None:
             raise ConnectionResetError(CLOSED)
         self._answers, self._number = [], number
         done: asyncio.Future[list[Any]] = self._loop.create_future()
         self._done = done
-        alarm = self._loop.call_later(self._patience, self._break, TimeoutError("no answer in time"))
+        alarm = self._loop.call_later(waits + self._patience, self._break, TimeoutError("no answer in time"))
         try:
             self._transport.write(packed)
             return await done

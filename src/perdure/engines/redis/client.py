@@ -13,11 +13,15 @@ from perdure.engines.redis.address import Address
 from perdure.engines.redis.channel import Channel, open_channel
 from perdure.engines.redis.connection import Connection
 from perdure.engines.redis.fault import NotConfirmedError
-from perdure.engines.redis.verb import Argument
-from perdure.engines.redis.wire import Command, pack
+from perdure.engines.redis.verb import Argument, Waiting
+from perdure.engines.redis.wire import Command, ServerError, pack
 
 if TYPE_CHECKING:
     from perdure.engines.redis.cluster import LoopCluster, ThreadCluster
+
+
+_SOON = 0.005
+"""How long until a wait that had not begun is broken off again, in seconds."""
 
 
 class ThreadClient:
@@ -87,6 +91,8 @@ class LoopClient:
         self._confirm = _confirmation(address)
         self._cluster: LoopCluster | None = None
         self._idle: list[Channel] = []
+        self._waiting: set[Waiting] = set()
+        self._unblocking: set[asyncio.Task[None]] = set()
         if address.is_cluster:
             from perdure.engines.redis.cluster import LoopCluster
 
@@ -97,7 +103,7 @@ class LoopClient:
         """Tie the connections to the loop: a loop that ends closes what generators left open on it."""
         await anext(self._life)
 
-    async def send(self, command: Command, *, is_write: bool) -> Any:
+    async def send(self, command: Command, *, is_write: bool, waiting: Waiting | None = None) -> Any:
         """The server's answer; where the URL asks for it, after the change was confirmed."""
         self.busy += 1
         try:
@@ -105,8 +111,8 @@ class LoopClient:
                 return await self._cluster.ask(command)
             packed = pack(*command)
             if not is_write or self._confirm is None:
-                return _answer(*await self._ask(packed, 1))
-            return _confirmed(self._confirm, *await self._ask(packed + pack(*self._confirm), 2))
+                return _answer(*await self._ask(packed, 1, waiting))
+            return _confirmed(self._confirm, *await self._ask(packed + pack(*self._confirm), 2, waiting))
         finally:
             self.busy -= 1
 
@@ -117,20 +123,61 @@ class LoopClient:
 
     async def close(self) -> None:
         """Close the connections when the calls on their way are answered; each has its own time limit."""
+        for waiting in self._waiting:
+            waiting.end()
         while self.busy:
             await asyncio.sleep(0.002)
         await self._life.aclose()
 
-    async def _ask(self, packed: bytes, number: int) -> list[Any]:
+    async def _ask(self, packed: bytes, number: int, waiting: Waiting | None = None) -> list[Any]:
         channel = self._idle.pop() if self._idle else None
         if channel is not None and not channel.is_at_rest:
             channel.close()
             channel = None
         if channel is None:
             channel = await open_channel(self._address)
-        answers = await channel.ask(packed, number)
+        if waiting is None:
+            answers = await channel.ask(packed, number)
+        else:
+            answers = await self._wait(channel, packed, number, waiting)
         self._idle.append(channel)
         return answers
+
+    async def _wait(self, channel: Channel, packed: bytes, number: int, waiting: Waiting) -> list[Any]:
+        """The answers to commands that the server does when a bell rings: they are sent at once, behind the wait."""
+        if channel.number is None:
+            (found,) = await channel.ask(pack("CLIENT", "ID"))
+            channel.number = found if isinstance(found, int) else 0
+        if waiting.is_ended:
+            return await channel.ask(packed, number)
+        waiting.break_off = lambda: self._break_off(channel.number, waiting)
+        self._waiting.add(waiting)
+        try:
+            wait = pack("BLPOP", *waiting.bells, f"{waiting.patience:.3f}")
+            rung, *answers = await channel.ask(wait + packed, number + 1, waiting.patience)
+        finally:
+            waiting.is_over = True
+            self._waiting.discard(waiting)
+        if isinstance(rung, ServerError):
+            waiting.refusal = rung
+        return answers
+
+    def _break_off(self, number: int | None, waiting: Waiting) -> None:
+        if number:
+            task = self.loop.create_task(self._unblock(number, waiting))
+            self._unblocking.add(task)
+            task.add_done_callback(self._unblocking.discard)
+
+    async def _unblock(self, number: int, waiting: Waiting) -> None:
+        self.busy += 1
+        try:
+            # What is not blocked yet is about to be; a server that refuses lets the wait end by itself.
+            while not waiting.is_over and (await self._ask(pack("CLIENT", "UNBLOCK", number), 1)) == [0]:
+                await asyncio.sleep(_SOON)
+        except OSError:
+            pass
+        finally:
+            self.busy -= 1
 
     async def _live(self) -> AsyncGenerator[None, None]:
         try:

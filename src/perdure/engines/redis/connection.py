@@ -17,6 +17,10 @@ class Connection:
         self._socket = connect(address)
         self._reader = make_reader()
         self._buffer = bytearray(CHUNK)
+        self._look = None
+        if hasattr(select, "poll"):
+            self._look = select.poll()
+            self._look.register(self._socket, select.POLLIN)
         try:
             for packed in greeting(address):
                 check_greeting(*self.ask(packed))
@@ -52,10 +56,8 @@ class Connection:
         """Whether it can be used: a connection with something to read is out of step, or was closed by the server."""
         if self._reader.has_data():
             return False
-        if hasattr(select, "poll"):
-            look = select.poll()
-            look.register(self._socket, select.POLLIN)
-            return not look.poll(0)
+        if self._look is not None:
+            return not self._look.poll(0)
         return not select.select([self._socket], [], [], 0)[0]
 
     def close(self) -> None:

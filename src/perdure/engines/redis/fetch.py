@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.engines.redis.record import to_claimed
-from perdure.engines.redis.verb import Argument, Call, Verb
+from perdure.engines.redis.verb import Argument, Call, Verb, Waiting
 from perdure.errors import LeaseLost
 from perdure.model.job import WorkerId
 from perdure.store.jobs import Fetched, Want
@@ -14,14 +14,14 @@ MOST = 1000
 """The most jobs that one claim takes; a fetch may always give fewer than it was asked for."""
 
 
-def fetch(worker: WorkerId, wants: Sequence[Want], limit: int) -> Verb[Fetched]:
-    """Claim up to `limit` jobs, going through the wants in their order."""
+def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, waiting: Waiting | None = None) -> Verb[Fetched]:
+    """Claim up to `limit` jobs, going through the wants in their order; wait for a bell before, if that is given."""
     arguments: list[Argument] = [worker.encode(), max(0, min(limit, MOST))]
     for want in wants:
         arguments += (want.queue.encode(), want.count, want.retry_share, want.carry, b"1" if want.is_strict else b"")
         arguments += (_limit(want.max_retries_running), _limit(want.concurrency))
     # Not to be repeated: what a lost answer had claimed is given back after the next beats.
-    answer = yield Call("fetch", arguments, is_write=True, is_repeatable=False)
+    answer = yield Call("fetch", arguments, is_write=True, is_repeatable=False, waiting=waiting)
     if answer is None:
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."

@@ -67,6 +67,12 @@ KEYS = (
         writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
+        name="bell:<queue>",
+        type="list",
+        holds="`1`, only while the queue has ready jobs; popped by one of the idle workers that stand by for it",
+        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "resume"),
+    ),
+    Key(
         name="waiting",
         type="zset",
         holds="`run_at:id` of each waiting job, run_at in eighteen digits",

@@ -37,6 +37,8 @@ class Player:
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._busy = 0
+        self._is_closing = False
+        self._tag = address.tag
 
     def play(self, verb: Verb[T]) -> T:
         """Do a verb in this thread."""
@@ -55,7 +57,7 @@ class Player:
         finally:
             with self._lock:
                 self._busy -= 1
-                if self._busy == 0:
+                if self._busy == 0 and self._is_closing:
                     self._idle.notify_all()
 
     async def play_on_loop(self, verb: Verb[T]) -> T:
@@ -75,6 +77,7 @@ class Player:
     def close(self) -> None:
         """Let the connections go when the calls on their way are answered; each has its own time limit."""
         with self._idle:
+            self._is_closing = True
             self._idle.wait_for(lambda: self._busy == 0, timeout=self.address.timeout)
             clients, self._loops = list(self._loops.values()), {}
         self.client.close()
@@ -98,7 +101,7 @@ class Player:
         while True:
             try:
                 try:
-                    return await client.send(self._command(call), is_write=call.is_write)
+                    return await client.send(self._command(call), is_write=call.is_write, waiting=call.waiting)
                 except NoScriptError:
                     return await client.send(self._whole(call), is_write=call.is_write)
             except Exception as error:
@@ -114,7 +117,7 @@ class Player:
 
     def _rest(self, call: Call) -> tuple[Argument, ...]:
         now = b"" if self._clock is None else to_microseconds(self._clock.now())
-        return (1, self.address.tag, now, self._sender, *call.arguments)
+        return (1, self._tag, now, self._sender, *call.arguments)
 
     async def _client_of_loop(self) -> LoopClient:
         loop = asyncio.get_running_loop()

@@ -30,6 +30,7 @@ from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.change import change as change_jobs
 from perdure.engines.redis.fault import to_perdure_error
 from perdure.engines.redis.player import Player
+from perdure.engines.redis.standby import RedisStandby, Standbys
 from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
 from perdure.engines.reply import Asked, Grouped
@@ -80,6 +81,7 @@ class RedisStore:
         self._wakeups = RedisWakeups(address, sender, self._player.client, has_thread=not is_inline)
         self._doubts = commit.Doubts()
         self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
+        self._standbys = Standbys(address, self._player.play_on_loop)
 
     def begin(self) -> None:
         """Look at the server, and at the version of the store."""
@@ -118,6 +120,13 @@ class RedisStore:
 
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         return self._ask(lambda: fetch.fetch(worker, wants, limit))
+
+    @property
+    def can_stand_by(self) -> bool:
+        return self._standbys.are_possible
+
+    def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> RedisStandby:
+        return self._standbys.make(worker, wants, limit, patience)
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         return Grouped(ended, self._commit, self._groups.commits)

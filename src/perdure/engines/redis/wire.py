@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import hiredis
 
@@ -35,9 +35,12 @@ class DeniedError(ServerError):
     """The server does not let us in."""
 
 
+# What its stub says of the tuple's length is not what it takes.
+_pack: Any = hiredis.pack_command
+
+
 def pack(*command: Argument) -> bytes:
-    # What its stub says of the tuple's length is not what it takes.
-    packed: bytes = hiredis.pack_command(cast("Any", command))
+    packed: bytes = _pack(command)
     return packed
 
 

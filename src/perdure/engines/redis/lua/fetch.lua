@@ -50,10 +50,14 @@ end
 
 local rooms = {}
 local is_short = {}
+-- The queues that may have more to give than there was room for, and how many jobs each of those asked has left.
+local may_have_more = {}
+local stock = {}
 
 -- Chooses what a want gets of its room; gives false when there is nothing that it could be given.
 local function serve(queue, room, share, carry, is_strict, cap)
   local freshes, retries = available(ready_line('fresh', queue)), available(ready_line('retry', queue))
+  local all = freshes + retries
   if cap ~= '' then
     -- [INV-10] Nothing else runs while this is counted, so that the cap is exact over all workers.
     retries = math.min(retries, math.max(0, tonumber(cap) - running('retry', queue)))
@@ -67,6 +71,8 @@ local function serve(queue, room, share, carry, is_strict, cap)
     freshes = math.min(room - retries, freshes)
   end
   is_short[queue] = freshes + retries < room
+  may_have_more[queue] = not is_short[queue] or nil
+  stock[queue] = all - freshes - retries
   choose('fresh', queue, freshes)
   choose('retry', queue, retries)
   return can_give
@@ -75,6 +81,9 @@ end
 for at = 5, #ARGV, 7 do
   local queue, concurrency = ARGV[at], ARGV[at + 6]
   local room = math.min(tonumber(ARGV[at + 1]), limit - #ids)
+  if #ids == limit and not is_short[queue] then
+    may_have_more[queue] = true
+  end
   if room > 0 and concurrency ~= '' then
     -- [INV-17] Nothing else runs while this is counted, so that the limit is exact over all workers.
     room = math.min(room, tonumber(concurrency) - running('fresh', queue) - running('retry', queue))
@@ -146,4 +155,15 @@ end
 write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'running:' .. worker, held)
 write_counts()
+-- Whoever was called for what this claim has left is called again; nobody is for what it has taken.
+for queue in pairs(may_have_more) do
+  if stock[queue] ~= 0 and has_ready(queue) then
+    ring(queue)
+  end
+end
+for queue, number in pairs(stock) do
+  if number == 0 then
+    redis.call('DEL', prefix .. 'bell:' .. queue)
+  end
+end
 return {now_text, claimed, args, errors, sources, rooms}

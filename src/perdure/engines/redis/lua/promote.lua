@@ -14,23 +14,31 @@ expect('hash', 'counts')
 -- [INV-16] Nothing becomes ready before its run_at, by the store's clock.
 local last = '(' .. place(text(now + 1), '')
 local places = redis.call('ZRANGEBYLEX', prefix .. 'waiting', '-', last, 'LIMIT', 0, ARGV[3])
+-- Where a waiting job goes on after its state, and its lane, queue and priority.
+local WAITING = '^waiting()\255' .. string.rep('[^\255]*\255', LANE - 2) .. '([^\255]*)\255([^\255]*)\255'
+  .. string.rep('[^\255]*\255', PRIORITY - QUEUE - 1) .. '([^\255]*)\255'
 local ids = {}
 for number, place in ipairs(places) do
   ids[number] = string.sub(place, 20)
 end
 
 local written = {}
+local tally = {}
 for number, record in ipairs(read_many(prefix .. 'records', ids)) do
-  local job = fields_of(record)
-  if job[STATE] == 'waiting' then
-    local id, lane, queue = ids[number], lane_of(job), job[QUEUE]
-    job[STATE] = 'ready'
-    written[#written + 1] = id
-    written[#written + 1] = record_of(job)
-    count('waiting', lane, queue, -1)
-    count('ready', lane, queue, 1)
-    stand('ready', lane, queue, tonumber(job[PRIORITY]), job[RUN_AT], id)
+  local rest, lane, queue, priority = string.match(record or '', WAITING)
+  if rest then
+    local line = (lane == '' and 'fresh:' or 'retry:') .. queue
+    local members = line_of('ready', lane == '' and 'fresh' or lane, queue)
+    local at, to = #written + 1, #members + 1
+    written[at], written[at + 1] = ids[number], 'ready' .. string.sub(record, rest)
+    -- In both lines a job's place looks the same.
+    members[to], members[to + 1] = -priority, places[number]
+    tally[line] = (tally[line] or 0) + 1
   end
+end
+for line, number in pairs(tally) do
+  count_line('waiting', line, -number)
+  count_line('ready', line, number)
 end
 
 if #ids > 0 then

@@ -1,5 +1,7 @@
 -- Lines of jobs: ready ones by queue and lane, waiting ones by time; whoever may be waiting for them is told.
+--+ bell
 local lines = {}
+local left = {}
 local is_news = false
 
 -- A job's place: its run_at in eighteen digits, then its id, so that places sort by bytes as they should by time.
@@ -20,7 +22,7 @@ local function line_of(state, lane, queue)
   local key = state == 'ready' and ready_line(lane, queue) or prefix .. 'waiting'
   local line = lines[key]
   if not line then
-    line = {head = redis.call('ZRANGE', key, 0, 0)[1], members = {}}
+    line = {head = redis.call('ZRANGE', key, 0, 0)[1], members = {}, queue = state == 'ready' and queue}
     lines[key] = line
   end
   return line.members
@@ -37,6 +39,7 @@ end
 local function leave(state, lane, queue, run_at, id)
   if state == 'ready' then
     redis.call('ZREM', ready_line(lane, queue), place(run_at, id))
+    left[queue] = true
   else
     redis.call('ZREM', prefix .. 'waiting', place(run_at, id))
   end
@@ -49,12 +52,18 @@ local function write_lines()
       write_many('ZADD', key, line.members)
       if not line.head or (key == prefix .. 'waiting' and redis.call('ZRANGE', key, 0, 0)[1] ~= line.head) then
         is_news = true
+        if line.queue then
+          ring(line.queue)
+        end
       end
     end
   end
 end
 
 local function tell_news()
+  for queue in pairs(left) do
+    hush(queue)
+  end
   if is_news and sender ~= '' then
     redis.call('PUBLISH', prefix .. 'hints', sender)
   end
