@@ -40,7 +40,7 @@ BUDGETS = {
     "fail": 2189,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
-    "SQLite: commit": 103,
+    "SQLite: commit": 102,
 }
 
 

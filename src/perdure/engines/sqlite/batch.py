@@ -14,28 +14,36 @@ from collections.abc import Iterator, Sequence
 from perdure.engines.sqlite.rows import Row
 from perdure.engines.sqlite.sql import statement
 
-SIZES = (256, 64, 16, 4, 1)
+SIZES = (1000, 256, 64, 16, 4, 1)
 """How many rows the variants of a statement take; few, so that SQLite compiles each once."""
 
 
-def execute_rows(cursor: sqlite3.Cursor, name: str, rows: Sequence[Row], shared: Row = ()) -> int:
+def execute_rows(
+    cursor: sqlite3.Cursor, name: str, rows: Sequence[Row], shared: Row = (), filler: Row | None = None
+) -> int:
     """Run a statement with `/*+ rows */` in it over all rows, in order; how many rows it changed.
 
-    What is shared by all rows are the statement's first parameters.
+    What is shared by all rows are the statement's first parameters. A filler is a row that changes nothing; with one,
+    a few more rows than there are may be the cheaper way.
     """
     changed = 0
-    for part in _parts(rows):
+    for part in _parts(rows, filler):
         cursor.execute(_variant(name, len(part[0]), len(part)), [*shared, *itertools.chain.from_iterable(part)])
         changed += cursor.rowcount
     return changed
 
 
-def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def _parts(rows: Sequence[Row], filler: Row | None) -> Iterator[Sequence[Row]]:
     position = 0
-    for size in SIZES:
-        while len(rows) - position >= size:
-            yield rows[position : position + size]
-            position += size
+    while position < len(rows):
+        left = len(rows) - position
+        size = next(size for size in SIZES if size <= left)
+        larger = next((size for size in reversed(SIZES) if size >= left), left)
+        if filler is not None and size < left and larger < 2 * left:
+            yield [*rows[position:], *[filler] * (larger - left)]
+            return
+        yield rows[position : position + size]
+        position += size
 
 
 @functools.cache

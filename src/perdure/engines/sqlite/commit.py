@@ -50,30 +50,26 @@ def fence(one: Ended) -> Fence:
     return (one.job_id, one.attempt, one.worker)
 
 
+_NOBODY: Row = (None,) * 4
+"""A success of no job, for commit_succeeded.sql."""
+
+
 def _succeed(cursor: sqlite3.Cursor, now: int, ended: Sequence[Ended]) -> bool:
     """Write a batch of plain successes whose fences all match; otherwise nothing is changed."""
-    outcomes = [one.outcome for one in ended]
-    if any(what.state != "succeeded" or what.note is not None or what.queue is not None for what in outcomes):
-        return False
     if len({one.job_id for one in ended}) < len(ended):
         return False
-    rows = [
-        (
-            one.job_id,
-            one.attempt,
-            one.worker,
-            to_microseconds(one.started_at),
-            to_microseconds(one.ended_at),
-            None if one.outcome.result is None else from_json_text(one.outcome.result),
-            now,
-            one.outcome.lane,
-            one.outcome.failures,
-            one.outcome.recoveries,
-        )
-        for one in ended
-    ]
+    kinds: dict[Row, list[Row]] = {}
+    for one in ended:
+        what = one.outcome
+        if what.state != "succeeded" or what.note is not None or what.queue is not None:
+            return False
+        result = None if what.result is None else from_json_text(what.result)
+        row = (one.job_id, to_microseconds(one.started_at), to_microseconds(one.ended_at), result)
+        # Nearly all are alike in these, so that they need not be told for each.
+        kind = (one.attempt, one.worker, now, what.lane, what.failures, what.recoveries)
+        kinds.setdefault(kind, []).append(row)
     cursor.execute("SAVEPOINT perdure_succeed")
-    matched = execute_rows(cursor, "commit_succeeded", rows)
+    matched = sum(execute_rows(cursor, "commit_succeeded", rows, kind, _NOBODY) for kind, rows in kinds.items())
     if matched < len(ended):
         cursor.execute("ROLLBACK TO perdure_succeed")
     cursor.execute("RELEASE perdure_succeed")
