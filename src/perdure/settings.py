@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)
     poll: Annotated[timedelta, "how often to look for work when no hint comes"] = timedelta(seconds=1)
     prefetch: Annotated[timedelta, "how much measured work a worker may hold in advance"] = timedelta(milliseconds=200)
-    max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 1000
+    max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 2000
     max_attempts_cap: Annotated[int | None, "no job may fail more often than this, whatever it asks for"] = None
     max_retry_after: Annotated[timedelta, "the longest wait that RetryAfter may ask for"] = timedelta(days=1)
     unknown_task_ttl: Annotated[timedelta, "how long a job waits for a worker that knows its task"] = timedelta(days=7)
