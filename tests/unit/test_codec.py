@@ -390,3 +390,27 @@ def test_a_key_twice_is_named() -> None:
         decode_result(b'[{"a":1,"b":2,"b":3}]')
     with pytest.raises(BadPayload, match="'args' twice"):
         decode_args(b'{"args":[1],"args":[2]}')
+
+
+SIMPLE = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.text(st.characters(exclude_categories=()), max_size=70)
+)
+
+
+@given(st.lists(SIMPLE, min_size=1, max_size=25), st.integers(0, 200))
+def test_a_few_simple_arguments_are_treated_as_the_same_in_a_list_are(values: list[Any], limit: int) -> None:
+    def tried(args: tuple[Any, ...], kwargs: dict[str, Any], most: int) -> bytes | None:
+        try:
+            return encode_args(args, kwargs, most)
+        except BadPayload:
+            return None
+
+    alone = tried(tuple(values), {}, limit)
+    # The same with a keyword, which takes the general way.
+    beside = tried(tuple(values), {"x": 0}, limit + len(b',"kwargs":{"x":0}'))
+    assert (alone is None) == (beside is None)
+    if alone is not None and beside is not None:
+        assert beside.startswith(alone[:-1])

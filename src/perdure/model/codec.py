@@ -31,9 +31,10 @@ PAYLOAD_LIMIT = 256 * 1024
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
+_FEW = 20
 _SHORT = 64
-_LONG_NUMBER = re.compile(rb"[0-9]{18}")
 """Text up to here is not added up: so much of it as the most nodes can hold is no danger to memory."""
+_LONG_NUMBER = re.compile(rb"[0-9]{18}")
 
 
 class _Arguments(msgspec.Struct, omit_defaults=True):
@@ -48,12 +49,37 @@ _simple_decoder = msgspec.json.Decoder(_Arguments)
 
 def encode_args(args: tuple[Any, ...], kwargs: dict[str, Any], limit: int = PAYLOAD_LIMIT) -> bytes:
     """Arguments as JSON text: `{"args":[…],"kwargs":{…}}`, empty parts left out."""
+    if args and not kwargs and _are_simple(args):
+        try:
+            data = _encoder.encode({"args": args})
+        except UnicodeEncodeError:
+            pass  # refused below, with the path to it
+        else:
+            if len(data) <= limit:
+                return data
     parts: dict[str, Any] = {}
     if args:
         parts["args"] = args
     if kwargs:
         parts["kwargs"] = kwargs
     return _encode(parts, "", "The arguments take", limit, DEEPEST + 2) if parts else b"{}"
+
+
+def _are_simple(args: tuple[Any, ...]) -> bool:
+    """Whether these are a few numbers and short texts, as most are, with nothing in them that is refused."""
+    if len(args) > _FEW:
+        return False
+    for value in args:
+        kind = type(value)
+        if kind is int:
+            if not LOWEST_INTEGER <= value <= HIGHEST_INTEGER:
+                return False
+        elif kind is str:
+            if len(value) > _SHORT or "\x00" in value:
+                return False
+        elif value is not None and kind is not bool:
+            return False
+    return True
 
 
 def decode_args(data: bytes, limit: int = PAYLOAD_LIMIT) -> tuple[list[Any], dict[str, Any]]:

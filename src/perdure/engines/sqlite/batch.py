@@ -26,6 +26,9 @@ def execute_rows(
     What is shared by all rows are the statement's first parameters. A filler is a row that changes nothing; with one,
     a few more rows than there are may be the cheaper way.
     """
+    if len(rows) == 1:
+        cursor.execute(_variant(name, len(rows[0]), 1), [*shared, *rows[0]])
+        return cursor.rowcount
     changed = 0
     for part in _parts(rows, filler):
         cursor.execute(_variant(name, len(part[0]), len(part)), [*shared, *itertools.chain.from_iterable(part)])

@@ -96,7 +96,8 @@ class Transactor:
                 # Read under the write lock, so that time never runs backwards from one transaction to the next.
                 now = to_microseconds(self._clock.now())
                 # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
-                for alike in _alike([request for request in requests if not request.is_abandoned]):
+                waiting = [request for request in requests if not request.is_abandoned]
+                for alike in _alike(waiting) if len(waiting) != 1 else [waiting]:
                     self._do(alike, now)
         except Exception as error:
             if is_begun and len(requests) > 1:
