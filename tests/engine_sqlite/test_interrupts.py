@@ -66,7 +66,6 @@ def is_done_by_another_thread(work: Any) -> bool:
 def test_a_store_is_not_locked_by_an_interrupt_at_any_line_of_a_call(tmp_path: Path, ask: Any) -> None:
     path = tmp_path / "jobs.db"
     store = App(f"sqlite:///{path}").store
-    ask(store)
     kept: list[Interrupt] = []  # who handles an interrupt has its traceback, and with it all that was open on the way
     for number in range(1, 1000):
         interrupting = InterruptAt(number)
