@@ -58,6 +58,8 @@ def test_those_who_come_while_a_caller_is_at_it_share_one_transaction(
 def test_after_company_is_gone_a_caller_does_its_own_requests_again(store: SqliteStore) -> None:
     store._writer._is_crowded = True  # type: ignore[union-attr]
     assert asking(store, threading.get_ident).wait() != threading.get_ident()
+    # The answer comes a moment before the thread is done.
+    until(lambda: not store._writer._is_crowded and not store._writer._turn.locked())  # type: ignore[union-attr]
     assert asking(store, threading.get_ident).wait() == threading.get_ident()
 
 
