@@ -119,7 +119,9 @@ async def test_a_queue_that_was_not_reached_calls_the_next(standing: Standing, s
     second = await standing.begin("two", "mail", "news", limit=1)
     jobs = [scene.new_job(queue="mail"), scene.new_job(queue="news")]
     await asyncio.to_thread(scene.store.enqueue(jobs).wait)
-    assert [job.queue for task in (first, second) for job in await claimed(task)] == ["mail", "news"]
+    # Each has one of them; of two bells in one step either may be the first to be heard.
+    got = [[job.queue for job in await claimed(task)] for task in (first, second)]
+    assert sorted(got) == [["mail"], ["news"]]
 
 
 async def test_a_retry_and_a_promoted_job_call_too(standing: Standing, scene: Scene, clock: VirtualClock) -> None:
