@@ -121,8 +121,8 @@ class JobStore(Protocol):
         has run out.
 
         With `takes_due`, where ready jobs leave a part of the room that fresh ones may have, fresh jobs of the queue
-        that wait and are due get it, the longest due first: as if they had been promoted just before. Those among the
-        first few that are due are enough; what is left over is for a promote.
+        that wait and are due get it, the longest due first: as if they had been promoted just before. It is enough to
+        look at the first `limit` jobs that are due, of whatever queue and lane; the rest is for a promote.
         """
         ...
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_number, from_text, to_job
+from perdure.engines.postgres.rows import LANE, PRIORITY, RUN_AT, from_number, from_text, to_job
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
+from perdure.model.fairness import split
 from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 
-def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Verb[Fetched]:
+def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
-    is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
-    return Verb(lambda: _script(worker, wants, limit, schema), is_transaction=is_transaction, keeps_plans=True)
+    is_transaction = len(wants) > 1 or any(map(_is_limited, wants)) or takes_due
+    return Verb(
+        lambda: _script(worker, wants, limit, takes_due, schema), is_transaction=is_transaction, keeps_plans=True
+    )
 
 
-def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:
+def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Script[Fetched]:
     claimed: dict[str, list[Row]] = {want.queue: [] for want in wants}
     left = limit
+    due = 0
     rooms: list[int] = []
     in_vain: set[str] = set()
     is_checked = False
@@ -29,7 +33,8 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
         ((is_living, ready),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": sorted(names)})
         _check(worker, is_living)
         is_checked = True
-        in_vain = {want.queue for want in wants if from_text(want.queue) not in ready}
+        if not takes_due:
+            in_vain = {want.queue for want in wants if from_text(want.queue) not in ready}
     if limit > 0:
         limited = {want.queue for want in wants if _is_limited(want) and want.queue not in in_vain}
         if limited:
@@ -46,6 +51,11 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
                 _check(worker, is_living)
                 room = offered if want.is_strict and could_give else 0
             is_checked = True
+            if takes_due and (more := _room_for_due(want, offered, rows)) > 0:
+                late = yield Step("fetch_due", {**values, "count": str(more), "look": str(limit)})
+                room = offered if late else room
+                due += len(late)
+                rows = [*rows, *late]
             if len(rows) < offered:
                 in_vain.add(want.queue)
             claimed[want.queue] += rows
@@ -54,7 +64,15 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) ->
     if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
-    return Fetched(jobs=_in_order(claimed.values()), rooms=tuple(rooms))
+    return Fetched(jobs=_in_order(claimed.values()), rooms=tuple(rooms), due=due)
+
+
+def _room_for_due(want: Want, offered: int, rows: Sequence[Row]) -> int:
+    """How many more fresh jobs the want may have, beside those of both lanes that it got."""
+    if want.is_strict:
+        fresh = sum(row[LANE] == "fresh" for row in rows)
+        return split(offered, want.retry_share, want.carry).fresh - fresh
+    return offered - len(rows)
 
 
 def _in_order(claimed: Iterable[list[Row]]) -> list[Job]:

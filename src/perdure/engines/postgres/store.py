@@ -120,8 +120,10 @@ class PostgresStore:
         self._doubts.add([ended])
         return accepted
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
-        return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
+    def fetch(
+        self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False
+    ) -> Reply[Fetched]:
+        return self._ask(fetch.fetch(worker, wants, limit, takes_due, self._address.schema))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         return Grouped(ended, self._commit, self._groups.commits)

@@ -101,7 +101,7 @@ more_retry AS MATERIALIZED (
 UPDATE perdure.jobs
 SET
     state = 'running',
--- [INV-4] The only place that writes an attempt's number.
+-- [INV-4] Here and in fetch_due.sql, and nowhere else, an attempt gets its number.
     attempt = attempt + 1,
     worker = :worker::text,
     started_at = (SELECT want.now FROM want)
