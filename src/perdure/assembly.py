@@ -13,8 +13,9 @@ from perdure.identity import Ids, version
 from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
 from perdure.registry import Registry
+from perdure.runtime.plan import Plan
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
-from perdure.runtime.worker import Plan, Worker
+from perdure.runtime.worker import Worker
 from perdure.settings import Settings
 from perdure.sinks import Sinks
 from perdure.store import Store

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.conformance.scene import LEASE, SECOND, Scene, a_want, ended, failure, success
 
 from perdure.errors import LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import Fetched, Want
-from tests.conformance.scene import LEASE, SECOND, Scene, a_want, ended, failure, success
 
 
 def take_due(scene: Scene, worker: WorkerId, *wants: Want, limit: int = 100) -> Fetched:

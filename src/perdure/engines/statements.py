@@ -1,7 +1,8 @@
 """Reads the engines' SQL, one statement per file, once per process.
 
 A statement's header comment is its contract and is not sent to the engine. `/*+ name */` in a statement stands for
-`fragments/name.sql`, or for the text given under that name: the same columns and conditions are written once.
+`fragments/name.sql`, which may have others in it, or for the text given under that name: the same columns and
+conditions are written once.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ def load(package: str, name: str, **given: str) -> str:
     """The statement `sql/<name>.sql` of an engine's package, its fragments filled in."""
 
     def fill(found: re.Match[str]) -> str:
-        return given[found[1]] if found[1] in given else _read(package, f"fragments/{found[1]}")
+        return given[found[1]] if found[1] in given else filled(f"fragments/{found[1]}")
 
-    return _FRAGMENT.sub(fill, _read(package, name))
+    def filled(name: str) -> str:
+        return _FRAGMENT.sub(fill, _read(package, name))
+
+    return filled(name)
 
 
 def _read(package: str, name: str) -> str:

@@ -8,30 +8,28 @@ it returns, no job is left running under this worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import Any
-
-import msgspec
 
 from perdure.clock import Clock
 from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded, Observer, Tracing, WorkerStopped
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
-from perdure.model.schedule import Definition
 from perdure.model.state import Lane
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
+from perdure.runtime.flood import Flood
 from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import Membership, on_loop
+from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
@@ -45,23 +43,6 @@ _STUBBORN = 2.0
 """How many seconds a handler that was broken off gets to notice it."""
 _AFTER_FETCH = 0.005
 """How many seconds after a hint the parts that do not fetch look what it was about."""
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is asked to do."""
-
-    queues: Mapping[str, int]
-    """The queues to serve and the weight of each."""
-    concurrency: int
-    lease: timedelta
-    grace: timedelta
-    poll: timedelta
-    prefetch: timedelta
-    max_prefetch: int
-    retention: timedelta
-    version: str
-    schedules: tuple[Definition, ...] = ()
-    """Those of the app's code."""
 
 
 class Worker:
@@ -132,16 +113,20 @@ class Worker:
             ended=lambda: self._forwarding.wake(),
         )
         self._forwarding = self._loop("forwarder", self._forwarder.step)
+        poll = plan.poll.total_seconds()
+        flood = Flood(clock=clock, begun=lambda: self._fetcher.changed(), over=lambda: self._promoting.wake())
+        self._promoting = self._loop("promoter", Promoter(store=store, clock=clock, poll=poll, flood=flood).step)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
             random=random,
             trouble=self._trouble("fetcher"),
-            poll=plan.poll.total_seconds(),
+            poll=poll,
             room=self._room,
             low=self._is_low,
             deliver=self._deliver,
             membership=self._membership,
+            flood=flood,
             is_idle=lambda: not len(self._held),
         )
 
@@ -207,7 +192,6 @@ class Worker:
             observer=self._observer,
             every=min(self._plan.lease.total_seconds() / 3, 5.0),
         )
-        promoter = Promoter(store=store, clock=clock, poll=poll)
         canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
         pruner = Pruner(store=store, retention=self._plan.retention)
         scheduler = Scheduler(
@@ -219,8 +203,9 @@ class Worker:
             definitions=self._plan.schedules,
         )
         self._scheduling = self._loop("scheduler", scheduler.step)
-        hinted = {"promoter": promoter.step, "canceller": canceller.step, "tuner": self._tuner.step}
-        self._hinted = [*(self._loop(part, step) for part, step in hinted.items()), self._scheduling]
+        hinted = {"canceller": canceller.step, "tuner": self._tuner.step}
+        loops = (self._loop(part, step) for part, step in hinted.items())
+        self._hinted = [self._promoting, *loops, self._scheduling]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step), self._forwarding]
         return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
 

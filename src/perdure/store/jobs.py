@@ -108,9 +108,7 @@ class JobStore(Protocol):
         """The same for connections that are awaited; those that block are used as they are."""
         ...
 
-    def fetch(
-        self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False
-    ) -> Reply[Fetched]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
         """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
 
         The room offered to a want is the least of its `count`, what is left of `limit`, and what its queue's

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perdure.engines.postgres.rows import LANE, PRIORITY, RUN_AT, from_number, from_text, to_job
+from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_number, from_text, to_job
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
-from perdure.model.fairness import split
 from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
+
+ROOM, DUE = 30, 31
+"""Where these stand in a row, after the job's columns."""
 
 
 def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
-    is_transaction = len(wants) > 1 or any(map(_is_limited, wants)) or takes_due
+    is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
     return Verb(
         lambda: _script(worker, wants, limit, takes_due, schema), is_transaction=is_transaction, keeps_plans=True
     )
@@ -43,19 +45,18 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
         room, count = 0, min(want.count, left)
         if count > 0 and want.queue not in in_vain:
             values = _values(worker, want, count)
-            rows = yield Step("fetch", values)
+            if takes_due:
+                rows = yield Step("fetch_due", {**values, "look": str(limit)})
+            else:
+                rows = yield Step("fetch", values)
             if rows:
-                room = offered = rows[0][-1]
+                room = offered = rows[0][ROOM]
+                due += rows[0][DUE] if takes_due else 0
             else:
                 ((offered, could_give, is_living),) = yield Step("fetch_nothing", values)
                 _check(worker, is_living)
                 room = offered if want.is_strict and could_give else 0
             is_checked = True
-            if takes_due and (more := _room_for_due(want, offered, rows)) > 0:
-                late = yield Step("fetch_due", {**values, "count": str(more), "look": str(limit)})
-                room = offered if late else room
-                due += len(late)
-                rows = [*rows, *late]
             if len(rows) < offered:
                 in_vain.add(want.queue)
             claimed[want.queue] += rows
@@ -65,14 +66,6 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
     return Fetched(jobs=_in_order(claimed.values()), rooms=tuple(rooms), due=due)
-
-
-def _room_for_due(want: Want, offered: int, rows: Sequence[Row]) -> int:
-    """How many more fresh jobs the want may have, beside those of both lanes that it got."""
-    if want.is_strict:
-        fresh = sum(row[LANE] == "fresh" for row in rows)
-        return split(offered, want.retry_share, want.carry).fresh - fresh
-    return offered - len(rows)
 
 
 def _in_order(claimed: Iterable[list[Row]]) -> list[Job]:

@@ -120,9 +120,7 @@ class PostgresStore:
         self._doubts.add([ended])
         return accepted
 
-    def fetch(
-        self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False
-    ) -> Reply[Fetched]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
         return self._ask(fetch.fetch(worker, wants, limit, takes_due, self._address.schema))
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:

@@ -119,7 +119,5 @@ def _candidates(connection: sqlite3.Connection, now: int, want: Want, room: int)
 
 def _due(connection: sqlite3.Connection, now: int, want: Want, count: int) -> list[int]:
     """The rowids of the queue's fresh jobs among the first so many that wait and are due."""
-    (found,) = connection.execute(
-        statement("fetch_due"), {"queue": want.queue, "count": count, "now": now}
-    ).fetchone()
+    (found,) = connection.execute(statement("fetch_due"), {"queue": want.queue, "count": count, "now": now}).fetchone()
     return _decode_rowids(found)

@@ -1,57 +1,61 @@
--- fetch: claims fresh jobs of a queue that wait and are due, the longest due first, for a worker whose lease holds; none
---     when it is paused.
--- Parameters: worker, queue, count (how many at most), look (how many of all that is due are looked at), now.
--- Rows: the jobs claimed, in no order.
--- Concurrency: a job that another fetch or promote is about to take is skipped, not waited for; what is looked at and not
---     claimed is skipped by others until the transaction ends.
--- Indexes: jobs_waiting, read in order up to the limit; claims by the primary key.
+-- fetch: claims what fetch.sql claims; where that leaves room, also fresh jobs that wait and are due, the longest due first.
+-- Parameters: as fetch.sql, and look (how many of all that is due are looked at).
+-- Rows: the jobs claimed, in no order, each with the room offered and how many of all waited; see fetch_nothing.sql when
+--     there are none.
+-- Concurrency: as fetch.sql. What is looked at and not claimed is skipped by others until the transaction ends.
+-- Indexes: those of fetch.sql; jobs_waiting, read in order up to the limit.
+WITH /*+ first_ready */,
+
+due AS MATERIALIZED (
+    SELECT first.id
+    FROM (
+        SELECT
+            jobs.id,
+            jobs.queue,
+            jobs.lane
+        FROM perdure.jobs
+        WHERE
+            jobs.state = 'waiting'
+-- [INV-16] Nothing is claimed before its run_at, by the store's clock.
+            AND jobs.run_at <= /*+ now */
+            AND (SELECT want.may_give FROM want)
+        ORDER BY jobs.run_at, jobs.id
+        LIMIT :look::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS first
+    WHERE
+        first.queue = :queue::text
+-- [INV-9] What is to be tried again is left to a promote, so that the lanes keep their shares.
+        AND first.lane = 'fresh'
+    LIMIT (
+        SELECT
+            want.room - (SELECT COUNT(*) FROM fresh) - CASE
+                WHEN :is_strict::boolean THEN want.retry
+                ELSE (SELECT COUNT(*) FROM retry) + (SELECT COUNT(*) FROM more_retry)
+            END
+        FROM want
+    )
+)
+
 UPDATE perdure.jobs
 SET
     state = 'running',
 -- [INV-4] Here and in fetch.sql, and nowhere else, an attempt gets its number.
     attempt = attempt + 1,
     worker = :worker::text,
-    started_at = /*+ now */
+    started_at = (SELECT want.now FROM want)
 WHERE id = ANY(
     ARRAY(
-        SELECT first.id
-        FROM (
-            SELECT
-                jobs.id,
-                jobs.queue,
-                jobs.lane
-            FROM perdure.jobs
-            WHERE
-                jobs.state = 'waiting'
--- [INV-16] Nothing is claimed before its run_at, by the store's clock.
-                AND jobs.run_at <= /*+ now */
-                AND (
-                    SELECT
-                        EXISTS (
-                            SELECT 1
-                            FROM perdure.workers
-                            WHERE
-                                workers.id = :worker::text
-                                AND workers.lease_until > /*+ now */
-                        )
--- [INV-13] A paused queue gives nothing, in either lane.
-                        AND NOT EXISTS (
-                            SELECT 1
-                            FROM perdure.queues
-                            WHERE
-                                queues.name = :queue::text
-                                AND (queues.paused_until IS NULL OR queues.paused_until > /*+ now */)
-                        )
-                )
-            ORDER BY jobs.run_at, jobs.id
-            LIMIT :look::bigint
-            FOR UPDATE SKIP LOCKED
-        ) AS first
-        WHERE
-            first.queue = :queue::text
--- [INV-9] What is to be tried again is left to a promote, so that the lanes keep their shares.
-            AND first.lane = 'fresh'
-        LIMIT :count::bigint
+        SELECT retry.id FROM retry
+        UNION ALL
+        SELECT fresh.id FROM fresh
+        UNION ALL
+        SELECT more_retry.id FROM more_retry
+        UNION ALL
+        SELECT due.id FROM due
     )
 )
-RETURNING /*+ job_columns */
+RETURNING
+    /*+ job_columns */,
+    (SELECT want.room FROM want),
+    (SELECT COUNT(*) FROM due)

@@ -1,0 +1,27 @@
+"""What a worker is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import msgspec
+
+from perdure.model.schedule import Definition
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is asked to do."""
+
+    queues: Mapping[str, int]
+    """The queues to serve and the weight of each."""
+    concurrency: int
+    lease: timedelta
+    grace: timedelta
+    poll: timedelta
+    prefetch: timedelta
+    max_prefetch: int
+    retention: timedelta
+    version: str
+    schedules: tuple[Definition, ...] = ()
+    """Those of the app's code."""
