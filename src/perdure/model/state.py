@@ -47,8 +47,7 @@ TRANSITIONS: Mapping[Verb, _Moves] = MappingProxyType(
         # A new job has no state before; "enqueue" is listed for the states that it may create.
         "enqueue": _moves({}),
         "promote": _moves({"waiting": {"ready"}}),
-        # What waits and is due may be promoted and claimed in one step.
-        "fetch": _moves({"ready": {"running"}, "waiting": {"running"}}),
+        "fetch": _moves({"ready": {"running"}}),
         "succeed": _moves({"running": {"succeeded"}}),
         "fail": _moves({"running": {"waiting", "ready", "dead"}}),
         "snooze": _moves({"running": {"waiting", "ready"}}),

@@ -38,7 +38,8 @@ class LogObserver:
     """Tells events to the logger `perdure`."""
 
     def tell(self, event: Event) -> None:
-        self.tell_all((event,))
+        if type(event) is not JobsEnqueued:  # of which nothing is said
+            self.tell_all((event,))
 
     def tell_all(self, events: Sequence[Event]) -> None:
         for event in events:

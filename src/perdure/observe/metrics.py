@@ -125,7 +125,11 @@ class MetricsObserver:
         self.schedule_lag = Histogram()
 
     def tell(self, event: Event) -> None:
-        self.tell_all((event,))
+        if type(event) is JobsEnqueued:
+            with self._lock:
+                self._count_enqueued(event)
+        else:
+            self.tell_all((event,))
 
     def tell_all(self, events: Sequence[Event]) -> None:
         """Count many events at once, which is cheaper than one after the other."""
@@ -139,12 +143,9 @@ class MetricsObserver:
                     self._count(event)
 
     def _count(self, event: Event) -> None:
-        if type(event) is JobsEnqueued:
-            for new, made in zip(event.jobs, event.ids, strict=True):
-                if new.id == made:
-                    self._cell(new.queue, new.task).enqueued += 1
-            return
         match event:
+            case JobsEnqueued():
+                self._count_enqueued(event)
             case CommitLost(job=job):
                 self._cell(job.queue, job.task).commits_lost += 1
             case ForwardFailed(queue=queue, task=task):
@@ -156,6 +157,11 @@ class MetricsObserver:
                 self.lease_lost += 1
             case _:
                 pass
+
+    def _count_enqueued(self, event: JobsEnqueued) -> None:
+        for new, made in zip(event.jobs, event.ids, strict=True):
+            if new.id == made:
+                self._cell(new.queue, new.task).enqueued += 1
 
     def expect(self, names: Iterable[tuple[str, str]]) -> None:
         """Show these queues and tasks from the first, at 0: the first increase of a counter is seen only so."""

@@ -36,6 +36,9 @@ class Enqueue:
 def enqueue(cursor: sqlite3.Cursor, now: int, jobs: Sequence[NewJob]) -> list[JobId]:
     """Make jobs; for each the id that stands for it."""
     # [INV-15] All in the one transaction of the caller or the writer: a batch is made whole or not at all.
+    if len(jobs) == 1 and jobs[0].unique is None:
+        execute_rows(cursor, "enqueue", [from_new_job(jobs[0], now)])
+        return [jobs[0].id]
     if _are_alike(jobs):
         rows = [(job.id, from_json_text(job.args)) for job in jobs]
         execute_rows(cursor, "enqueue_alike", rows, from_alike(jobs[0], now))

@@ -41,7 +41,12 @@ def peek(
 
 
 def fetch(
-    connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
+    connection: sqlite3.Connection,
+    now: int,
+    worker: WorkerId,
+    wants: Sequence[Want],
+    limit: int,
+    takes_due: bool = False,
 ) -> Fetched:
     """Claim up to `limit` jobs, going through the wants in their order."""
     _check_lease(connection, now, worker)

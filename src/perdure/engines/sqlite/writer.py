@@ -63,6 +63,26 @@ class Transactor:
             self._checkpointer.after_commit(self._connection)
         return any(request.is_waking for request in left)
 
+    def run_own(self, request: AnyRequest) -> bool:
+        """The same for a request of the calling thread itself, alone: there is nobody to release."""
+        if request.peek is not None:
+            return self.run([request])
+        connection = self._connection
+        try:
+            # [INV-1] As in _transact.
+            with connection:
+                begin(connection, self._rng)
+                request.answer(request.work(connection, to_microseconds(self._clock.now())))
+        except BaseException as error:
+            request.fail(to_perdure_error(error, self._where))
+            if isinstance(error, Exception):
+                return False
+            raise
+        self.commits += 1
+        if self._checkpointer is not None:
+            self._checkpointer.after_commit(connection)
+        return request.is_waking
+
     def close(self) -> None:
         if self._checkpointer is not None:
             self._checkpointer.close()
@@ -148,19 +168,22 @@ class Writer:
             self._queue.put(request)
 
     def do(self, request: AnyRequest) -> bool:
-        if self._turn.locked() and self._caller == threading.get_ident():
-            raise EngineBusy(
-                "This thread is in the middle of another call to the store, which a signal handler broke in on.",
-                "Let the handler only take note of what it wants, and call the store after it.",
-            )
-        # Where there is company the thread has all of it in one transaction.
-        if self._is_crowded or self._turn.locked() or not self._queue.empty():
+        turn, own = self._turn, threading.get_ident()
+        if turn.locked():
+            if self._caller == own:
+                raise EngineBusy(
+                    "This thread is in the middle of another call to the store, which a signal handler broke in on.",
+                    "Let the handler only take note of what it wants, and call the store after it.",
+                )
             return False
-        with self._turn:
+        # Where there is company the thread has all of it in one transaction.
+        if self._is_crowded or not self._queue.empty():
+            return False
+        with turn:
             with self._door.lock:
                 self._door.check()
-            self._caller = threading.get_ident()
-            is_waking = self._transactor.run([request])
+            self._caller = own
+            is_waking = self._transactor.run_own(request)
             self._caller = None
         if is_waking:
             self._hint()
