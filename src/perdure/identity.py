@@ -32,8 +32,8 @@ class Ids:
         """Many at once: the first by the clock and by chance, the others next to it."""
         with self._lock:
             first = make_id(self._clock.now(), self._noise(), self._last)
-            self._last = first + count - 1
-        return [format_id(body) for body in range(first, first + count)]
+            self._last = last = first + count - 1
+        return [format_id(first)] if count == 1 else [format_id(body) for body in range(first, last + 1)]
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())
@@ -41,8 +41,9 @@ class Ids:
     def _noise(self) -> int:
         """Random bits for an id, fetched many at once: where they come from the operating system, each call is slow."""
         # A forked child has its parent's stock, and must not use it.
-        if not self._stock or self._pid != os.getpid():
-            self._pid = os.getpid()
+        pid = os.getpid()
+        if not self._stock or self._pid != pid:
+            self._pid = pid
             bits = self._random.getrandbits(_BITS * self._most)
             self._stock = [bits >> _BITS * place & (1 << _BITS) - 1 for place in range(self._most)]
         return self._stock.pop()

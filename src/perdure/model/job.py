@@ -23,7 +23,6 @@ LOWEST_PRIORITY = -100
 HIGHEST_PRIORITY = 100
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _LOW = 2**62 - 1
 _ID = "%08x-%04x-7%03x-%04x-%012x"
 
@@ -135,10 +134,11 @@ def make_id(now: datetime, noise: int, after: int) -> int:
 
     48 bits of milliseconds, 12 bits of their fraction, 62 random bits: ids sort by the time they were made.
     """
-    microseconds = (now - _EPOCH) // _MICROSECOND
-    milliseconds, fraction = divmod(microseconds, 1000)
-    body = (milliseconds << 74) | ((fraction * 4096 // 1000) << 62) | (noise & _LOW)
-    return max(body, after + 1)
+    since = now - _EPOCH
+    milliseconds, fraction = divmod(since.microseconds, 1000)
+    milliseconds += (since.days * 86_400 + since.seconds) * 1000
+    body = (milliseconds << 12 | fraction * 4096 // 1000) << 62 | noise & _LOW
+    return body if body > after else after + 1
 
 
 def derive_id(job: Job, purpose: str) -> JobId:
