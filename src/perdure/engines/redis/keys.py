@@ -77,7 +77,7 @@ KEYS = (
         type="zset",
         holds="`run_at:id` of each waiting job, run_at in eighteen digits",
         score="0",
-        writers=("enqueue", "fire", "commit", "promote", "cancel", "change", "retry", "replay"),
+        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="running:<worker>",
