@@ -25,7 +25,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The scripts that write it."""
 
 
-_MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "discard", "prune")
+_MAKERS = ("enqueue", "enqueue_one", "fire")
+_MOVERS = (*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "discard", "prune")
 
 KEYS = (
     Key(
@@ -58,19 +59,19 @@ KEYS = (
         holds="`token|delay|record` of each attempt of a job that did not succeed, oldest first",
         writers=("commit", "prune"),
     ),
-    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=("enqueue", "fire", "prune")),
+    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=(*_MAKERS, "prune")),
     Key(
         name="ready:<lane>:<queue>",
         type="zset",
         holds="`run_at:id` of each ready job, run_at in eighteen digits",
         score="the priority, negated",
-        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
+        writers=(*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="bell:<queue>",
         type="list",
         holds="`1`, only while the queue has ready jobs; popped by one of the idle workers that stand by for it",
-        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "resume"),
+        writers=(*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "resume"),
     ),
     Key(
         name="waiting",
