@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
@@ -15,12 +16,19 @@ from tests.servers.redis import RedisServer
 
 from bench.catalogue import POSTGRES, REDIS, SQLITE
 
+PATIENCE = 60.0
+"""How long a server may take to put its log in order, in seconds."""
+
 
 class Server(Protocol):
     """Where stores are."""
 
     def fresh(self) -> str:
         """The URL of an empty store."""
+        ...
+
+    def settle(self) -> None:
+        """Do at once what the server would do later about all that was just written."""
         ...
 
     def forget(self, url: str) -> None:
@@ -51,6 +59,9 @@ class Sqlite:
         self._folders[url] = folder
         return url
 
+    def settle(self) -> None:
+        """Nothing is left to later: whoever writes checkpoints too."""
+
     def forget(self, url: str) -> None:
         self._folders.pop(url).cleanup()
 
@@ -72,8 +83,11 @@ class Postgres:
         name = f"bench_{next(self._numbers)}"
         self._server.execute(f"CREATE DATABASE {name}")
         # What the last measurement left to write must not fall on this one.
-        self._server.execute("CHECKPOINT")
+        self.settle()
         return self._server.dsn.removesuffix("postgres") + name
+
+    def settle(self) -> None:
+        self._server.execute("CHECKPOINT")
 
     def forget(self, url: str) -> None:
         self._server.execute(f"DROP DATABASE IF EXISTS {url.rpartition('/')[2]} WITH (FORCE)")
@@ -98,11 +112,28 @@ class Redis:
         self._server.ask("SCRIPT", "FLUSH")
         return f"redis://127.0.0.1:{self._port}/0"
 
+    def settle(self) -> None:
+        """Rewrite the log: after so much of it was added, the server does that by itself, at whatever moment."""
+        self._await_rewrite()
+        self._server.ask("BGREWRITEAOF")
+        self._await_rewrite()
+
     def forget(self, url: str) -> None:
         self._server.ask("FLUSHALL", "SYNC")
 
     def close(self) -> None:
         self._server.close()
+
+    def _await_rewrite(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while _is_rewriting(self._server.ask("INFO", "persistence")):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the server was still rewriting its log after {PATIENCE:.0f} s")
+            time.sleep(0.05)
+
+
+def _is_rewriting(persistence: dict[str, Any]) -> bool:
+    return bool(persistence["aof_rewrite_in_progress"] or persistence["aof_rewrite_scheduled"])
 
 
 KINDS: dict[str, Callable[[], Server]] = {SQLITE: Sqlite, POSTGRES: Postgres, REDIS: Redis}
