@@ -26,7 +26,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MAKERS = ("enqueue", "enqueue_one", "fire")
-_MOVERS = (*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "discard", "prune")
+_SETTLERS = ("commit", "succeed")
+_MOVERS = (*_MAKERS, "fetch", *_SETTLERS, "promote", "cancel", "change", "retry", "replay", "discard", "prune")
 
 KEYS = (
     Key(
@@ -84,20 +85,20 @@ KEYS = (
         name="running:<worker>",
         type="hash",
         holds="id and attempt of each job that the worker is running",
-        writers=("fetch", "commit"),
+        writers=("fetch", *_SETTLERS),
     ),
     Key(
         name="cancelling:<worker>",
         type="set",
         holds="the ids of running jobs that are to be cancelled",
-        writers=("cancel", "commit"),
+        writers=("cancel", *_SETTLERS),
     ),
     Key(
         name="ended",
         type="zset",
         holds="the id of each succeeded or cancelled job",
         score="ended_at",
-        writers=("commit", "cancel", "discard", "retry", "replay", "prune"),
+        writers=(*_SETTLERS, "cancel", "discard", "retry", "replay", "prune"),
     ),
     Key(
         name="dead",
@@ -136,7 +137,7 @@ KEYS = (
         name="unique",
         type="hash",
         holds="`length of task:task:unique key` and the id of the live job that holds it",
-        writers=("enqueue", "commit", "cancel", "retry", "replay"),
+        writers=("enqueue", *_SETTLERS, "cancel", "retry", "replay"),
     ),
     Key(name="counts", type="hash", holds="`state:lane:queue` and how many jobs there are", writers=_MOVERS),
     Key(
@@ -185,7 +186,7 @@ KEYS = (
         name="vanished",
         type="set",
         holds="the id of each worker that was struck off while it held jobs",
-        writers=("reap", "deregister", "register", "commit"),
+        writers=("reap", "deregister", "register", *_SETTLERS),
     ),
     Key(
         name="schedule:<schedule>",
@@ -217,7 +218,7 @@ KEYS = (
         name="unfinished:<schedule>",
         type="set",
         holds="the ids of the jobs of a schedule that have not ended",
-        writers=("enqueue", "fire", "commit", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", *_SETTLERS, "cancel", "retry", "replay"),
     ),
     Key(name="schema", type="string", holds="the version of this layout", writers=("schema",)),
 )

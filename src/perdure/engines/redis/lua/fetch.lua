@@ -196,17 +196,27 @@ local claimed = {}
 local held = {}
 local written = {}
 local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
+-- Most jobs are claimed for the first time, and then all alike: their beginning is replaced without being looked at.
+local first_claim = 'running\2551' .. string.gsub(claim, '%%', '%%%%')
 local at = 0
 for _, part in ipairs(parts) do
   local number, state = 0, part[5] or 'ready'
   local beginning = '^' .. state .. '\255(%d+)\255[^\255]*\255[^\255]*\255()'
+  local never_ran = '^' .. state .. '\2550\255\255\255'
   for place = part[3], part[4] do
     local id, record = ids[place], records[place]
-    local attempt, rest = string.match(record or '', beginning)
+    -- [INV-4] The only place that writes an attempt's number.
+    local changed, is_first = string.gsub(record or '', never_ran, first_claim, 1)
+    local attempt = is_first == 1 and '1'
+    if not attempt then
+      local ran, rest = string.match(changed, beginning)
+      if ran then
+        attempt = ran + 1
+        changed = 'running\255' .. attempt .. claim .. string.sub(record, rest)
+      end
+    end
     if attempt then
-      -- [INV-4] The only place that writes an attempt's number.
-      attempt = attempt + 1
-      written[at + 1], written[at + 2] = id, 'running\255' .. attempt .. claim .. string.sub(record, rest)
+      written[at + 1], written[at + 2] = id, changed
       held[at + 1], held[at + 2] = id, attempt
       claimed[at + 1], claimed[at + 2] = places[place], record
       at, number = at + 2, number + 1
