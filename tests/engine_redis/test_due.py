@@ -92,3 +92,10 @@ def test_what_an_earlier_want_took_counts_against_the_limit_of_its_queue(own: Sc
     own.pass_time(SECOND)
     fetched = take_due(own, a_want(fresh=2, retry=0, concurrency=3), a_want(concurrency=3))
     assert (fetched.due, fetched.rooms) == (3, (2, 1))
+
+
+def test_a_place_in_line_without_a_job_is_passed_over(own: Scene, server: RedisServer) -> None:
+    job_id = own.enqueue()
+    server.ask("ZADD", "{perdure}:ready:fresh:mail", 0, "000000000000000001:nobody")
+    assert [job.id for job in own.fetch(own.worker())] == [job_id]
+    assert server.ask("HKEYS", "{perdure}:running:worker-1") == [job_id.encode()]

@@ -33,8 +33,8 @@ def fetch(
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
-    now, claimed, args, errors, lines, rooms, due = answer
-    jobs = to_claimed(claimed, args, errors, worker, now)
+    now, ids, records, args, errors, lines, rooms, due = answer
+    jobs = to_claimed(ids, records, args, errors, worker, now)
     if lines > 1 or due:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))

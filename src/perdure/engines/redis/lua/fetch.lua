@@ -2,10 +2,10 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker, limit, takes_due ('1' or ''); then per want queue, count, share and carry (in millionths),
 --     is_strict ('1' or ''), max_retries_running and concurrency ('' for none).
--- Returns: nil when the worker's lease does not hold; else now; place and record (as it was before the claim) of each job
---     claimed, line by line and in order; id and args of each whose args are not in the record; id and error of each that has
---     one; the number of lines claimed from; the room offered to each want, 0 where nothing could be claimed; and how many
---     of the jobs waited until now, which come last.
+-- Returns: nil when the worker's lease does not hold; else now; the ids of the jobs claimed, line by line and in order; the
+--     record of each, as it was before the claim (nil where there was none to claim); id and args of each whose args are not
+--     in the record; id and error of each that has one; the number of lines claimed from; the room offered to each want, 0
+--     where nothing could be claimed; and how many of the jobs waited until now, which come last.
 -- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
 --     are read before the first write. Looks at no more ready jobs than it claims, and at up to `limit` that are due.
 --+ start
@@ -21,7 +21,7 @@ if not lease or tonumber(lease) <= now then
   return false
 end
 
-local places = {}
+local sub = string.sub
 local ids = {}
 local parts = {}
 local taken = {}
@@ -39,7 +39,7 @@ local function choose(lane, queue, number)
     local before = #ids
     parts[#parts + 1] = {lane, queue, before + 1, before + number}
     for at, place in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
-      ids[before + at], places[before + at] = string.sub(place, 20), place
+      ids[before + at] = sub(place, 20)
     end
     taken[line] = first + number
     chosen = chosen + number
@@ -56,7 +56,7 @@ local function look_at_due()
   local found = redis.call('ZRANGEBYLEX', prefix .. 'waiting', '-', '(' .. place(text(now + 1), ''), 'LIMIT', 0, limit)
   local waiting = {}
   for number, place in ipairs(found) do
-    waiting[number] = string.sub(place, 20)
+    waiting[number] = sub(place, 20)
   end
   -- The lane is the sixteenth field of a record, empty in the fresh lane; the queue comes after it.
   local fresh = '^waiting\255' .. string.rep('[^\255]*\255', 14) .. '\255([^\255]*)\255'
@@ -156,16 +156,7 @@ for queue, number in pairs(due_chosen) do
   parts[#parts + 1] = {'fresh', queue, #ids + 1, #ids + number, 'waiting'}
   for at = 1, number do
     local job = due[queue][at]
-    ids[#ids + 1], places[#places + 1], records[#records + 1] = job[1], job[2], job[3]
-    due_places[#due_places + 1] = job[2]
-  end
-end
-local args = {}
-for number, record in ipairs(records) do
-  -- The args are the last field: is it empty?
-  if record and string.byte(record, -2) == 255 then
-    args[#args + 1] = ids[number]
-    args[#args + 1] = redis.call('HGET', prefix .. 'args', ids[number])
+    ids[#ids + 1], records[#records + 1], due_places[#due_places + 1] = job[1], job[3], job[2]
   end
 end
 local errors = {}
@@ -183,8 +174,51 @@ for _, part in ipairs(parts) do
 end
 
 if #ids == 0 then
-  return {now_text, {}, {}, {}, 0, rooms, 0}
+  return {now_text, {}, {}, {}, {}, 0, rooms, 0}
 end
+local args = {}
+local held = {}
+local written = {}
+local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
+-- Most jobs are claimed for the first time, and all those alike: their records are not taken apart.
+local first_claim = 'running\2551' .. claim
+local byte = string.byte
+local at = 0
+for _, part in ipairs(parts) do
+  local number, state = 0, part[5] or 'ready'
+  local beginning = '^' .. state .. '\255(%d+)\255[^\255]*\255[^\255]*\255()'
+  local never_ran = state .. '\2550\255\255\255'
+  local size = #never_ran
+  for place = part[3], part[4] do
+    local id, record = ids[place], records[place]
+    -- [INV-4] The only place that writes an attempt's number.
+    local attempt, changed
+    if record and sub(record, 1, size) == never_ran then
+      attempt, changed = '1', first_claim .. sub(record, size + 1)
+    else
+      local ran, rest = string.match(record or '', beginning)
+      if ran then
+        attempt = ran + 1
+        changed = 'running\255' .. attempt .. claim .. sub(record, rest)
+      end
+    end
+    if attempt then
+      written[at + 1], written[at + 2] = id, changed
+      held[at + 1], held[at + 2] = id, attempt
+      at, number = at + 2, number + 1
+      -- The args are the last field: is it empty?
+      if byte(record, -2) == 255 then
+        args[#args + 1] = id
+        args[#args + 1] = redis.call('HGET', prefix .. 'args', id)
+      end
+    else
+      records[place] = false
+    end
+  end
+  count(state, part[1], part[2], part[3] - part[4] - 1)
+  count('running', part[1], part[2], number)
+end
+
 begin_to_write()
 local sources = 0
 for line, number in pairs(taken) do
@@ -192,39 +226,6 @@ for line, number in pairs(taken) do
   sources = sources + 1
 end
 write_many('ZREM', prefix .. 'waiting', due_places)
-local claimed = {}
-local held = {}
-local written = {}
-local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
--- Most jobs are claimed for the first time, and then all alike: their beginning is replaced without being looked at.
-local first_claim = 'running\2551' .. string.gsub(claim, '%%', '%%%%')
-local at = 0
-for _, part in ipairs(parts) do
-  local number, state = 0, part[5] or 'ready'
-  local beginning = '^' .. state .. '\255(%d+)\255[^\255]*\255[^\255]*\255()'
-  local never_ran = '^' .. state .. '\2550\255\255\255'
-  for place = part[3], part[4] do
-    local id, record = ids[place], records[place]
-    -- [INV-4] The only place that writes an attempt's number.
-    local changed, is_first = string.gsub(record or '', never_ran, first_claim, 1)
-    local attempt = is_first == 1 and '1'
-    if not attempt then
-      local ran, rest = string.match(changed, beginning)
-      if ran then
-        attempt = ran + 1
-        changed = 'running\255' .. attempt .. claim .. string.sub(record, rest)
-      end
-    end
-    if attempt then
-      written[at + 1], written[at + 2] = id, changed
-      held[at + 1], held[at + 2] = id, attempt
-      claimed[at + 1], claimed[at + 2] = places[place], record
-      at, number = at + 2, number + 1
-    end
-  end
-  count(state, part[1], part[2], part[3] - part[4] - 1)
-  count('running', part[1], part[2], number)
-end
 write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'running:' .. worker, held)
 write_counts()
@@ -239,4 +240,4 @@ for queue, number in pairs(stock) do
     redis.call('DEL', prefix .. 'bell:' .. queue)
   end
 end
-return {now_text, claimed, args, errors, sources, rooms, #due_places}
+return {now_text, ids, records, args, errors, sources, rooms, #due_places}
