@@ -118,10 +118,6 @@ class Ground:
                 raise
             return self.enqueue("enqueue_one", task, jobs, first=first).jobs
 
-    def settle(self) -> None:
-        """Let the server finish what the jobs that it was just given have it do."""
-        self._server.settle()
-
     def start_workers(self, count: int) -> None:
         """Start worker processes, which wait for each other when their imports are done."""
         self.tally.expect(count)

@@ -17,7 +17,7 @@ from tests.servers.redis import RedisServer
 from bench.catalogue import POSTGRES, REDIS, SQLITE
 
 PATIENCE = 60.0
-"""How long a server may take to put its log in order, in seconds."""
+"""How long a server may take to rewrite its log, in seconds."""
 
 
 class Server(Protocol):
@@ -25,10 +25,6 @@ class Server(Protocol):
 
     def fresh(self) -> str:
         """The URL of an empty store."""
-        ...
-
-    def settle(self) -> None:
-        """Do at once what the server would do later about all that was just written."""
         ...
 
     def forget(self, url: str) -> None:
@@ -59,9 +55,6 @@ class Sqlite:
         self._folders[url] = folder
         return url
 
-    def settle(self) -> None:
-        """Nothing is left to later: whoever writes checkpoints too."""
-
     def forget(self, url: str) -> None:
         self._folders.pop(url).cleanup()
 
@@ -83,11 +76,8 @@ class Postgres:
         name = f"bench_{next(self._numbers)}"
         self._server.execute(f"CREATE DATABASE {name}")
         # What the last measurement left to write must not fall on this one.
-        self.settle()
-        return self._server.dsn.removesuffix("postgres") + name
-
-    def settle(self) -> None:
         self._server.execute("CHECKPOINT")
+        return self._server.dsn.removesuffix("postgres") + name
 
     def forget(self, url: str) -> None:
         self._server.execute(f"DROP DATABASE IF EXISTS {url.rpartition('/')[2]} WITH (FORCE)")
@@ -99,24 +89,24 @@ class Postgres:
 class Redis:
     """The whole server, emptied, over TCP on loopback: not every peer speaks to a socket."""
 
-    settings = "appendonly yes, appendfsync everysec"
+    settings = "appendonly yes, appendfsync everysec, its log rewritten between measurements only"
 
     def __init__(self) -> None:
         self._port = free_port()
         self._server = RedisServer(
-            port=str(self._port), bind="127.0.0.1", appendonly="yes", appendfsync="everysec", databases="16"
+            port=str(self._port),
+            bind="127.0.0.1",
+            appendonly="yes",
+            appendfsync="everysec",
+            databases="16",
+            **{"auto-aof-rewrite-percentage": "0"},
         )
 
     def fresh(self) -> str:
         self._server.ask("FLUSHALL", "SYNC")
         self._server.ask("SCRIPT", "FLUSH")
+        self._rewrite_log()
         return f"redis://127.0.0.1:{self._port}/0"
-
-    def settle(self) -> None:
-        """Rewrite the log: after so much of it was added, the server does that by itself, at whatever moment."""
-        self._await_rewrite()
-        self._server.ask("BGREWRITEAOF")
-        self._await_rewrite()
 
     def forget(self, url: str) -> None:
         self._server.ask("FLUSHALL", "SYNC")
@@ -124,12 +114,18 @@ class Redis:
     def close(self) -> None:
         self._server.close()
 
-    def _await_rewrite(self) -> None:
+    def _rewrite_log(self) -> None:
+        """Drop what was logged of stores that are gone.
+
+        Left to itself, the server does it whenever the log has doubled: by a fork, whose pages are copied as they are
+        written to for seconds after, so that whoever is measured just then would have half its rate.
+        """
+        self._server.ask("BGREWRITEAOF")
         deadline = time.monotonic() + PATIENCE
         while _is_rewriting(self._server.ask("INFO", "persistence")):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the server was still rewriting its log after {PATIENCE:.0f} s")
-            time.sleep(0.05)
+            time.sleep(0.01)
 
 
 def _is_rewriting(persistence: dict[str, Any]) -> bool:

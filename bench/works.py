@@ -155,9 +155,6 @@ def backlog(course: Course, peer: Peer) -> Found:
             limit, ground.limit = ground.limit, 6 * ground.limit
             ground.fill("noop_async")
             ground.limit = limit
-            # Filling it is not what is measured, and neither is what it has the server do: a log rewritten meanwhile
-            # would cost a drain half of its rate, and whether it is so or not would be a matter of luck.
-            ground.settle()
             ground.start_workers(1)
             ground.wait(head)
             moments = sorted(each for each in ground.tally.last if each)[:head]
