@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from tests.conformance.scene import SECOND, Scene, a_want
+from tests.conformance.scene import SECOND, Scene, a_want, success
 from tests.servers.redis import RedisServer
 from tests.servers.redis_books import audit
 
@@ -94,8 +94,12 @@ def test_what_an_earlier_want_took_counts_against_the_limit_of_its_queue(own: Sc
     assert (fetched.due, fetched.rooms) == (3, (2, 1))
 
 
-def test_a_place_in_line_without_a_job_is_passed_over(own: Scene, server: RedisServer) -> None:
+def test_a_place_in_line_that_no_ready_job_has_is_passed_over(own: Scene, server: RedisServer) -> None:
+    over = own.running(own.worker())
+    own.end(over, success(over))
     job_id = own.enqueue()
-    server.ask("ZADD", "{perdure}:ready:fresh:mail", 0, "000000000000000001:nobody")
+    for stranger in ("nobody", over.id):
+        server.ask("ZADD", "{perdure}:ready:fresh:mail", 0, f"000000000000000001:{stranger}")
     assert [job.id for job in own.fetch(own.worker())] == [job_id]
+    assert own.get(over.id).state == "succeeded"
     assert server.ask("HKEYS", "{perdure}:running:worker-1") == [job_id.encode()]

@@ -80,10 +80,15 @@ def test_plain_and_other_jobs_of_several_queues_succeed_in_one_step(own: Scene, 
 def test_one_that_is_not_current_is_refused_and_the_others_are_not(own: Scene) -> None:
     jobs = [make(own) for _ in range(3)]
     own.end(jobs[1], failure(jobs[1]))
-    stranger = ended(jobs[0], success(jobs[0]), job_id="nobody")
-    batch = [*(ended(job, success(job)) for job in jobs), stranger]
-    assert own.store.commit(batch).wait() == [True, False, True, False]
+    assert succeed(own, *jobs) == [True, False, True]
     assert [own.get(job.id).state for job in jobs] == ["succeeded", "waiting", "succeeded"]
+
+
+# Proves [INV-3].
+def test_one_that_there_is_not_is_refused_and_the_others_are_not(own: Scene) -> None:
+    job = make(own)
+    stranger = ended(job, success(job), job_id="nobody")
+    assert own.store.commit([stranger, ended(job, success(job))]).wait() == [False, True]
 
 
 def test_a_job_that_comes_twice_is_accepted_once(own: Scene) -> None:
