@@ -51,7 +51,7 @@ def proxy(server: RedisServer) -> Iterator[LossyProxy]:
 @pytest.fixture
 def behind(proxy: LossyProxy, server: RedisServer, own: Scene, clock: VirtualClock) -> Iterator[Scene]:
     """The same store, reached through the proxy, on a server that knows the scripts already."""
-    for name in ("enqueue", "fetch", "commit"):
+    for name in ("enqueue", "enqueue_one", "fetch", "commit", "succeed"):
         server.ask("SCRIPT", "LOAD", script(name).text)
     with closing(open_store(proxy.url, clock=clock)) as store:
         scene = Scene(store, clock)
@@ -250,7 +250,7 @@ def test_an_enqueue_whose_reply_was_lost_is_done_once(proxy: LossyProxy, behind:
 @pytest.mark.parametrize("outcome_of", [success, failure, death])
 def test_a_commit_whose_reply_was_lost_is_accepted(proxy: LossyProxy, behind: Scene, outcome_of: type) -> None:
     job = behind.running()
-    proxy.lose_reply_to(mark("commit"))
+    proxy.lose_reply_to(mark("succeed" if outcome_of is success else "commit"))
     assert behind.end(job, outcome_of(job))
     assert proxy.lost == 1
     assert len(behind.store.history(job.id, 10).wait()) == 1
@@ -261,7 +261,8 @@ def test_a_commit_in_doubt_is_accepted_when_it_is_asked_for_again(
     proxy: LossyProxy, behind: Scene, outcome_of: type
 ) -> None:
     job = behind.running()
-    proxy.lose_reply_to(mark("commit"), mark("commit"))
+    name = "succeed" if outcome_of is success else "commit"
+    proxy.lose_reply_to(mark(name), mark(name))
     with pytest.raises(EngineUnreachable):
         behind.end(job, outcome_of(job))
     kept = behind.get(job.id)
@@ -297,7 +298,7 @@ async def test_awaited_commits_whose_reply_was_lost_are_accepted(proxy: LossyPro
     worker = behind.worker()
     await behind.store.enqueue([behind.new_job() for _ in range(5)])
     jobs = await asyncio.to_thread(behind.fetch, worker)
-    proxy.lose_reply_to(mark("commit"))
+    proxy.lose_reply_to(mark("succeed"))
     answers = await asyncio.gather(*(behind.store.commit([ended(job, success(job))]) for job in jobs))
     assert answers == [[True]] * 5
     assert proxy.lost == 1

@@ -7,7 +7,7 @@ import socket
 from typing import Any, cast
 
 from perdure.engines.redis.address import CONNECT_TIMEOUT, Address
-from perdure.engines.redis.wire import CLOSED, MORE, check_greeting, greeting, make_context, make_reader, prepare
+from perdure.engines.redis.wire import CLOSED, LATE, MORE, check_greeting, greeting, make_context, make_reader, prepare
 
 
 class Channel(asyncio.Protocol):
@@ -36,7 +36,7 @@ class Channel(asyncio.Protocol):
         self._answers, self._number = [], number
         done: asyncio.Future[list[Any]] = self._loop.create_future()
         self._done = done
-        alarm = self._loop.call_later(waits + self._patience, self._break, TimeoutError("no answer in time"))
+        alarm = self._loop.call_later(waits + self._patience, self._break, TimeoutError(LATE))
         try:
             self._transport.write(packed)
             return await done

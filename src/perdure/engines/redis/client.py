@@ -30,6 +30,8 @@ class ThreadClient:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._confirm = _confirmation(address)
+        self.takes_packed = self._confirm is None and not address.is_cluster
+        """Whether `send_packed` is enough for a change."""
         self._cluster: ThreadCluster | None = None
         self._idle: list[Connection] = []
         self._is_closed = False
@@ -46,6 +48,15 @@ class ThreadClient:
         if not is_write or self._confirm is None:
             return _answer(*self._ask(packed, 1))
         return _confirmed(self._confirm, *self._ask(packed + pack(*self._confirm), 2))
+
+    def send_packed(self, packed: bytes) -> Any:
+        """The server's answer to a change that needs no confirmation, as it goes over the wire; not for a Cluster."""
+        connection = self._take()
+        answer = connection.ask_one(packed)
+        self._idle.append(connection)
+        if self._is_closed:
+            self.drop()
+        return _answer(answer)
 
     def ask(self, *command: Argument) -> Any:
         """The server's answer to a command that changes nothing."""

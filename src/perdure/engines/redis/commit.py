@@ -24,6 +24,9 @@ _HEAD = END.join((b"succeeded", b"%d", b"", b"%d", b"", b"%b", b"%d", b"%d", b"%
 """A record up to its result, as fragments/record.lua has it: attempt, started_at, reason, failures, recoveries,
 attempt_ended_at, token, result."""
 
+_SUCCESS = 2
+"""How many arguments a success takes beside its fence."""
+
 Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000
 
@@ -64,21 +67,44 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
 
 def _commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
     tokens = doubts.tokens(ended)
+
+    def remember() -> None:
+        doubts.add(ended, tokens)
+
+    settled = [
+        _success(one, token) if one.outcome.state == "succeeded" else _other(one, token)
+        for one, token in zip(ended, tokens, strict=True)
+    ]
+    successes = _first_successes(ended, settled)
+    if successes is not None and (yield Call("succeed", successes, is_write=True, when_in_doubt=remember)):
+        doubts.settle(ended)
+        return [True] * len(ended)
     arguments: list[Argument] = []
     fences: dict[tuple[int, str], bytes] = {}
-    for one, token in zip(ended, tokens, strict=True):
+    for one, what in zip(ended, settled, strict=True):
         held = one.attempt, one.worker
         fence = fences.get(held)
         if fence is None:
             fence = fences[held] = b"running\xff%d\xff%b\xff" % (one.attempt, one.worker.encode())
-        arguments += (one.job_id, fence)
-        arguments += _success(one, token) if one.outcome.state == "succeeded" else _other(one, token)
-    refused = yield Call("commit", arguments, is_write=True, when_in_doubt=lambda: doubts.add(ended, tokens))
+        arguments += (one.job_id, fence, *what)
+    refused = yield Call("commit", arguments, is_write=True, when_in_doubt=remember)
     doubts.settle(ended)
     answers = [True] * len(ended)
     for place in refused:
         answers[place - 1] = False
     return answers
+
+
+def _first_successes(ended: Sequence[Ended], settled: Sequence[tuple[Argument, ...]]) -> list[Argument] | None:
+    """What lua/succeed.lua takes, if that is all there is: first attempts of one worker that succeeded, each once."""
+    worker = ended[0].worker
+    for one, what in zip(ended, settled, strict=True):
+        if one.attempt != 1 or one.worker != worker or len(what) != _SUCCESS or what[1]:
+            return None
+    ids = [one.job_id for one in ended]
+    if len(set(ids)) != len(ids):
+        return None
+    return [b"running\xff1\xff%b\xff" % worker.encode(), worker.encode(), *ids, *[what[0] for what in settled]]
 
 
 def _success(one: Ended, token: str) -> tuple[Argument, Argument]:

@@ -6,7 +6,7 @@ import select
 from typing import Any
 
 from perdure.engines.redis.address import Address
-from perdure.engines.redis.wire import CHUNK, CLOSED, MORE, check_greeting, connect, greeting, make_reader
+from perdure.engines.redis.wire import CHUNK, CLOSED, LATE, MORE, check_greeting, connect, greeting, make_reader
 
 
 class Connection:
@@ -33,9 +33,16 @@ class Connection:
         try:
             self._socket.sendall(packed)
             return [self._read() for _ in range(number)]
-        except BaseException:
-            self.close()
-            raise
+        except BaseException as error:
+            raise self._broken(error) from None
+
+    def ask_one(self, packed: bytes) -> Any:
+        """The answer to one command."""
+        try:
+            self._socket.sendall(packed)
+            return self._read()
+        except BaseException as error:
+            raise self._broken(error) from None
 
     def say(self, packed: bytes) -> None:
         """Send a command whose answer is read when it comes."""
@@ -62,6 +69,12 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    def _broken(self, error: BaseException) -> BaseException:
+        """What is to be raised when something went wrong: nothing more is to be read here."""
+        self.close()
+        # So the system tells that the time is over which it was given.
+        return TimeoutError(LATE) if isinstance(error, BlockingIOError) else error
 
     def _read(self) -> Any:
         answer = self._reader.gets()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.clock import to_microseconds
+from perdure.engines.redis.enqueue_one import enqueue_one, is_plain
 from perdure.engines.redis.record import within_or_beside
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
@@ -23,6 +24,9 @@ def enqueue(jobs: Sequence[NewJob]) -> Verb[list[JobId]]:
     """Make jobs; for each the id that stands for it."""
     if not jobs:
         return []
+    if len(jobs) == 1 and is_plain(jobs[0]):
+        yield enqueue_one(jobs[0])
+        return [jobs[0].id]
     if len(jobs) > MOST:
         raise BadOption(
             f"A batch of {len(jobs)} jobs is too large for Redis, which takes {MOST} at once.",

@@ -25,7 +25,9 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The scripts that write it."""
 
 
-_MOVERS = ("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "discard", "prune")
+_MAKERS = ("enqueue", "enqueue_one", "fire")
+_SETTLERS = ("commit", "succeed")
+_MOVERS = (*_MAKERS, "fetch", *_SETTLERS, "promote", "cancel", "change", "retry", "replay", "discard", "prune")
 
 KEYS = (
     Key(
@@ -58,45 +60,45 @@ KEYS = (
         holds="`token|delay|record` of each attempt of a job that did not succeed, oldest first",
         writers=("commit", "prune"),
     ),
-    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=("enqueue", "fire", "prune")),
+    Key(name="jobs", type="zset", holds="the id of every job", score="0", writers=(*_MAKERS, "prune")),
     Key(
         name="ready:<lane>:<queue>",
         type="zset",
         holds="`run_at:id` of each ready job, run_at in eighteen digits",
         score="the priority, negated",
-        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
+        writers=(*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="bell:<queue>",
         type="list",
         holds="`1`, only while the queue has ready jobs; popped by one of the idle workers that stand by for it",
-        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "resume"),
+        writers=(*_MAKERS, "fetch", "commit", "promote", "cancel", "change", "retry", "replay", "resume"),
     ),
     Key(
         name="waiting",
         type="zset",
         holds="`run_at:id` of each waiting job, run_at in eighteen digits",
         score="0",
-        writers=("enqueue", "fire", "commit", "promote", "cancel", "change", "retry", "replay"),
+        writers=("enqueue", "fire", "fetch", "commit", "promote", "cancel", "change", "retry", "replay"),
     ),
     Key(
         name="running:<worker>",
         type="hash",
         holds="id and attempt of each job that the worker is running",
-        writers=("fetch", "commit"),
+        writers=("fetch", *_SETTLERS),
     ),
     Key(
         name="cancelling:<worker>",
         type="set",
         holds="the ids of running jobs that are to be cancelled",
-        writers=("cancel", "commit"),
+        writers=("cancel", *_SETTLERS),
     ),
     Key(
         name="ended",
         type="zset",
         holds="the id of each succeeded or cancelled job",
         score="ended_at",
-        writers=("commit", "cancel", "discard", "retry", "replay", "prune"),
+        writers=(*_SETTLERS, "cancel", "discard", "retry", "replay", "prune"),
     ),
     Key(
         name="dead",
@@ -135,7 +137,7 @@ KEYS = (
         name="unique",
         type="hash",
         holds="`length of task:task:unique key` and the id of the live job that holds it",
-        writers=("enqueue", "commit", "cancel", "retry", "replay"),
+        writers=("enqueue", *_SETTLERS, "cancel", "retry", "replay"),
     ),
     Key(name="counts", type="hash", holds="`state:lane:queue` and how many jobs there are", writers=_MOVERS),
     Key(
@@ -184,7 +186,7 @@ KEYS = (
         name="vanished",
         type="set",
         holds="the id of each worker that was struck off while it held jobs",
-        writers=("reap", "deregister", "register", "commit"),
+        writers=("reap", "deregister", "register", *_SETTLERS),
     ),
     Key(
         name="schedule:<schedule>",
@@ -216,7 +218,7 @@ KEYS = (
         name="unfinished:<schedule>",
         type="set",
         holds="the ids of the jobs of a schedule that have not ended",
-        writers=("enqueue", "fire", "commit", "cancel", "retry", "replay"),
+        writers=("enqueue", "fire", *_SETTLERS, "cancel", "retry", "replay"),
     ),
     Key(name="schema", type="string", holds="the version of this layout", writers=("schema",)),
 )

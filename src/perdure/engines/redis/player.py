@@ -18,7 +18,7 @@ from perdure.engines.redis.client import LoopClient, ThreadClient
 from perdure.engines.redis.fault import IN_DOUBT, kind_of, to_perdure_error
 from perdure.engines.redis.lua import script
 from perdure.engines.redis.verb import Argument, Call, Verb
-from perdure.engines.redis.wire import Command, NoScriptError
+from perdure.engines.redis.wire import Command, NoScriptError, pack
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ class Player:
         self.address = address
         self.client = ThreadClient(address)
         self._clock = None if isinstance(clock, SystemClock) else clock
+        self.is_timeless = self._clock is None
+        """Whether the server tells the time, so that the same call is always packed the same."""
         self._sender = sender if address.has_hints else ""
         self._check_open = check_open
         self._loops: dict[asyncio.AbstractEventLoop, LoopClient] = {}
@@ -55,10 +57,27 @@ class Player:
         except Exception as error:
             raise self._seen(error) from _cause(error)
         finally:
-            with self._lock:
-                self._busy -= 1
-                if self._busy == 0 and self._is_closing:
-                    self._idle.notify_all()
+            self._done()
+
+    def play_packed(self, packed: bytes, call: Callable[[], Call]) -> Any:
+        """Do one call in this thread that is packed already: the same as a verb that makes this call alone."""
+        self._check_open()
+        with self._lock:
+            self._busy += 1
+        try:
+            try:
+                return self.client.send_packed(packed)
+            except Exception as error:
+                return self._do(call(), error)
+        except Exception as error:
+            raise self._seen(error) from _cause(error)
+        finally:
+            self._done()
+
+    def pack_beginning(self, call: Call, more: int) -> bytes:
+        """A call as it goes over the wire, which so many arguments are still to follow."""
+        command = self._command(call)
+        return b"*%d\r\n%b" % (len(command) + more, pack(*command).partition(b"\r\n")[2])
 
     async def play_on_loop(self, verb: Verb[T]) -> T:
         """Do a verb on the running event loop."""
@@ -84,11 +103,21 @@ class Player:
         for client in clients:
             self._close_on_loop(client)
 
-    def _do(self, call: Call) -> Any:
+    def _done(self) -> None:
+        with self._lock:
+            self._busy -= 1
+            if self._busy == 0 and self._is_closing:
+                self._idle.notify_all()
+
+    def _do(self, call: Call, failed: Exception | None = None) -> Any:
+        """The answer to a call, which may have `failed` once already."""
         tries = _Tries(call)
         while True:
             try:
                 try:
+                    if failed is not None:
+                        error, failed = failed, None
+                        raise error
                     return self.client.send(self._command(call), is_write=call.is_write)
                 except NoScriptError:
                     return self.client.send(self._whole(call), is_write=call.is_write)

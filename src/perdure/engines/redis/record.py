@@ -21,8 +21,6 @@ WITHIN = 200
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _CLAIMED = 4
 """How many fields a claim changes; they come first."""
-_PLACE = 19
-"""How long what stands before the id in a place is."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -110,19 +108,25 @@ def to_job(job_id: bytes, text: bytes, args: bytes | None, error: bytes | None, 
 
 
 def to_claimed(
-    claimed: Sequence[bytes], args: Sequence[bytes], errors: Sequence[bytes], worker: WorkerId, now: bytes
+    ids: Sequence[bytes],
+    records: Sequence[bytes | None],
+    args: Sequence[bytes],
+    errors: Sequence[bytes],
+    worker: WorkerId,
+    now: bytes,
 ) -> list[Job]:
-    """The jobs that a fetch claimed, running: of each its place in line, and its record as it was before."""
+    """The jobs that a fetch claimed, running: of each its id, and its record as it was before."""
     failures = dict(zip(errors[::2], errors[1::2], strict=True))
     beside = dict(zip(args[::2], args[1::2], strict=True))
     started_at = from_microseconds(int(now))
     # Jobs that were enqueued together differ in id, args and attempt only: the rest is read once.
     alike: dict[bytes, Job] = {}
     jobs = []
-    for place, text in zip(claimed[::2], claimed[1::2], strict=True):
+    for job_id, text in zip(ids, records, strict=True):
+        if text is None:
+            continue
         _, attempt, _, _, rest = text.split(END, _CLAIMED)
         rest, within, _ = rest.rsplit(END, 2)
-        job_id = place[_PLACE:]
         like = alike.get(rest)
         if like is None:
             like = replace(to_job(job_id, text, None, None), state="running", worker=worker, started_at=started_at)

@@ -34,7 +34,7 @@ class Standbys:
     def make(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> RedisStandby:
         bells = [f"{self._tag}:bell:{queue}" for queue in dict.fromkeys(want.queue for want in wants)]
         waiting = Waiting(bells, patience.total_seconds())
-        return RedisStandby(lambda: self._play(fetch(worker, wants, limit, waiting)), waiting, self._refused)
+        return RedisStandby(lambda: self._play(fetch(worker, wants, limit, waiting=waiting)), waiting, self._refused)
 
     def _refused(self, refusal: Exception) -> None:
         if str(refusal).startswith(_REFUSALS):

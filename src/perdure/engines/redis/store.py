@@ -14,6 +14,7 @@ from perdure.engines.group import Groups
 from perdure.engines.redis import (
     commit,
     enqueue,
+    enqueue_one,
     fetch,
     forwards,
     jobs,
@@ -80,6 +81,7 @@ class RedisStore:
         self._player = Player(address, clock, sender, self._check_open)
         self._wakeups = RedisWakeups(address, sender, self._player.client, has_thread=not is_inline)
         self._doubts = commit.Doubts()
+        self._plain = enqueue_one.PlainJobs(self._player)
         self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
         self._standbys = Standbys(address, self._player.play_on_loop)
 
@@ -118,8 +120,8 @@ class RedisStore:
     async def complete_within_async(self, connection: object, ended: Ended) -> bool:
         raise _no_shared_transaction("complete a job")
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
-        return self._ask(lambda: fetch.fetch(worker, wants, limit))
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
+        return self._ask(lambda: fetch.fetch(worker, wants, limit, takes_due=takes_due))
 
     @property
     def can_stand_by(self) -> bool:
@@ -270,7 +272,12 @@ class RedisStore:
         return Asked(lambda: player.play(make()), lambda: player.play_on_loop(make()), answered)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
-        ids = self._player.play(enqueue.enqueue(jobs))
+        packed = self._plain.pack(jobs[0]) if len(jobs) == 1 else None
+        if packed is None:
+            ids = self._player.play(enqueue.enqueue(jobs))
+        else:
+            self._player.play_packed(packed, lambda: enqueue_one.enqueue_one(jobs[0]))
+            ids = [jobs[0].id]
         self._wakeups.hint()
         return ids
 

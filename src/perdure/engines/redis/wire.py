@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ MORE = object()
 """Given by a reader whose answer has not arrived whole."""
 CHUNK = 1 << 16
 CLOSED = "the server closed the connection"
+LATE = "no answer in time"
 
 
 class ServerError(Exception):
@@ -101,10 +104,20 @@ def connect(address: Address) -> socket.socket:
         if context is not None:
             opened = context.wrap_socket(opened, server_hostname=address.host)
         opened.settimeout(address.timeout)
+        if context is None and sys.platform == "linux":
+            _let_the_system_wait(opened, address.timeout)
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def _let_the_system_wait(opened: socket.socket, patience: float) -> None:
+    """Bound sends and reads by the system's own timeouts: Python would ask before each whether it can be done now."""
+    opened.settimeout(None)
+    limit = struct.pack("@ll", int(patience), int(patience % 1 * 1_000_000))
+    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        opened.setsockopt(socket.SOL_SOCKET, option, limit)
 
 
 def prepare(opened: socket.socket) -> None:

@@ -24,6 +24,11 @@ local SUCCESS, OTHER = 4, 16
 -- A running job's record after its fence: whether it is to be cancelled, and where it goes on with the lane.
 local REST = '^[^\255]*\255([^\255]*)\255' .. string.rep('[^\255]*\255', ENDED_AT - REASON + 1)
   .. '()([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255'
+-- The same of nearly all of them: started_at has so many digits, nothing failed so far, and nothing is to be cancelled; then
+-- comes the queue of one in the fresh lane with no unique key and no schedule.
+local DIGITS = 16
+local USUAL = string.rep('\255', FAILURES - STARTED_AT) .. '0\2550' .. string.rep('\255', LANE - RECOVERIES)
+local PLAIN = '^\255([^\255]*)\255\255\255'
 expect('zset', 'ended')
 
 -- Who holds an attempt: its number, the worker, and what is taken from it.
@@ -38,7 +43,7 @@ local function holder_of(fence)
     if attempt ~= '1' then
       expect('hash', 'errors')
     end
-    holder = {attempt = attempt, worker = worker, ids = {}, cancelling = {}}
+    holder = {attempt = attempt, worker = worker, number = 0, ids = {}, cancelling = {}}
     holders[fence] = holder
   end
   return holder
@@ -87,8 +92,9 @@ local finished = {}
 
 -- Takes an attempt from its worker.
 local function let_go(fence, id, is_cancelling)
-  local holder = holder_of(fence)
-  holder.ids[#holder.ids + 1] = id
+  local holder = holders[fence] or holder_of(fence)
+  holder.number = holder.number + 1
+  holder.ids[holder.number] = id
   if is_cancelling ~= '' then
     holder.cancelling[#holder.cancelling + 1] = id
   end
@@ -113,7 +119,15 @@ local beginning = now_text .. END
 
 -- What is to be written about an attempt that succeeded; the job stays in its lane.
 local function succeed(id, fence, head, result, record)
-  local is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
+  local after_start = #fence + DIGITS + 1
+  local rest = after_start + #USUAL
+  local is_cancelling, lane, unique, schedule, queue, task = '', '', '', ''
+  if string.sub(record, after_start, rest - 1) == USUAL then
+    queue = string.match(record, PLAIN, rest)
+  end
+  if not queue then
+    is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
+  end
   local at = 2 * successes + 1
   successes = successes + 1
   written[at], written[at + 1] = id, head .. beginning .. string.sub(record, rest)
@@ -135,8 +149,8 @@ end
 
 local asked = {}
 local places = {}
-local at, number = 3, 0
-while at <= #ARGV do
+local at, number, last = 3, 0, #ARGV
+while at <= last do
   number = number + 1
   asked[number], places[number] = ARGV[at], at
   at = at + (ARGV[at + 2] ~= '' and SUCCESS or OTHER)

@@ -1,29 +1,32 @@
--- fetch: claims ready jobs for a worker, going through the wants in their order.
+-- fetch: claims ready jobs for a worker, and fresh ones that wait and are due, going through the wants in their order.
 -- KEYS: the store's prefix.
--- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
---     max_retries_running and concurrency ('' for none).
--- Returns: nil when the worker's lease does not hold; else now; place and record (as it was before the claim) of each job
---     claimed, line by line and in order; id and args of each whose args are not in the record; id and error of each that has
---     one; the number of lines claimed from; and the room offered to each want, 0 where nothing could be claimed.
+-- ARGV: now, sender, worker, limit, takes_due ('1' or ''); then per want queue, count, share and carry (in millionths),
+--     is_strict ('1' or ''), max_retries_running and concurrency ('' for none).
+-- Returns: nil when the worker's lease does not hold; else now; the ids of the jobs claimed, line by line and in order; the
+--     record of each, as it was before the claim (nil where there was none to claim); id and args of each whose args are not
+--     in the record; id and error of each that has one; the number of lines claimed from; the room offered to each want, 0
+--     where nothing could be claimed; and how many of the jobs waited until now, which come last.
 -- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
---     are read before the first write. Looks at no more jobs than it claims.
+--     are read before the first write. Looks at no more ready jobs than it claims, and at up to `limit` that are due.
 --+ start
 --+ many
 --+ counts
 --+ lines
 --+ paused
 --+ room
-local worker, limit = ARGV[3], tonumber(ARGV[4])
+local worker, limit, takes_due = ARGV[3], tonumber(ARGV[4]), ARGV[5] == '1'
 expect('hash', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
 end
 
-local places = {}
+local sub = string.sub
 local ids = {}
 local parts = {}
 local taken = {}
+-- How many are chosen, those that wait included.
+local chosen = 0
 
 local function available(line)
   return redis.call('ZCARD', line) - (taken[line] or 0)
@@ -36,16 +39,55 @@ local function choose(lane, queue, number)
     local before = #ids
     parts[#parts + 1] = {lane, queue, before + 1, before + number}
     for at, place in ipairs(redis.call('ZRANGE', line, first, first + number - 1)) do
-      ids[before + at], places[before + at] = string.sub(place, 20), place
+      ids[before + at] = sub(place, 20)
     end
     taken[line] = first + number
+    chosen = chosen + number
   end
+end
+
+-- The first few that are due, as {id, place, record}: of each queue those that never ran; and those chosen of them.
+local due
+local due_chosen = {}
+
+-- [INV-16] Nothing is claimed before its run_at, by the store's clock.
+local function look_at_due()
+  due = {}
+  local found = redis.call('ZRANGEBYLEX', prefix .. 'waiting', '-', '(' .. place(text(now + 1), ''), 'LIMIT', 0, limit)
+  local waiting = {}
+  for number, place in ipairs(found) do
+    waiting[number] = sub(place, 20)
+  end
+  -- The lane is the sixteenth field of a record, empty in the fresh lane; the queue comes after it.
+  local fresh = '^waiting\255' .. string.rep('[^\255]*\255', 14) .. '\255([^\255]*)\255'
+  for number, record in ipairs(read_many(prefix .. 'records', waiting)) do
+    local queue = string.match(record or '', fresh)
+    if queue then
+      due[queue] = due[queue] or {}
+      table.insert(due[queue], {waiting[number], found[number], record})
+    end
+  end
+end
+
+-- Chooses up to so many of a queue's jobs that are due; gives how many there were.
+local function choose_due(queue, most)
+  if not due then
+    look_at_due()
+  end
+  local before = due_chosen[queue] or 0
+  local number = math.min(most, #(due[queue] or {}) - before)
+  if number > 0 then
+    due_chosen[queue] = before + number
+    chosen = chosen + number
+    return number
+  end
+  return 0
 end
 
 -- How many jobs of a lane run or are about to: nothing else runs meanwhile, and no counter is kept that could leak.
 local function running(lane, queue)
   local counted = redis.call('HGET', prefix .. 'counts', 'running:' .. lane .. ':' .. queue) or '0'
-  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0)
+  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0) + (lane == 'fresh' and due_chosen[queue] or 0)
 end
 
 local rooms = {}
@@ -62,8 +104,17 @@ local function serve(queue, room, share, carry, is_strict, cap)
     -- [INV-10] Nothing else runs while this is counted, so that the cap is exact over all workers.
     retries = math.min(retries, math.max(0, tonumber(cap) - running('retry', queue)))
   end
-  local can_give = freshes + retries > 0
   local retry = math.floor((carry + room * share) / 1000000)
+  local waited = 0
+  if takes_due then
+    -- [INV-9] What is due gets what ready jobs leave of the fresh lane's part, or of all that retries have no right to.
+    local most = room - (is_strict and retry or math.min(retry, retries))
+    if most > freshes then
+      waited = choose_due(queue, most - freshes)
+    end
+  end
+  freshes = freshes + waited
+  local can_give = freshes + retries > 0
   if is_strict then
     freshes, retries = math.min(room - retry, freshes), math.min(retry, retries)
   else
@@ -72,16 +123,17 @@ local function serve(queue, room, share, carry, is_strict, cap)
   end
   is_short[queue] = freshes + retries < room
   may_have_more[queue] = not is_short[queue] or nil
+  freshes = freshes - waited
   stock[queue] = all - freshes - retries
   choose('fresh', queue, freshes)
   choose('retry', queue, retries)
   return can_give
 end
 
-for at = 5, #ARGV, 7 do
+for at = 6, #ARGV, 7 do
   local queue, concurrency = ARGV[at], ARGV[at + 6]
-  local room = math.min(tonumber(ARGV[at + 1]), limit - #ids)
-  if #ids == limit and not is_short[queue] then
+  local room = math.min(tonumber(ARGV[at + 1]), limit - chosen)
+  if chosen == limit and not is_short[queue] then
     may_have_more[queue] = true
   end
   if room > 0 and concurrency ~= '' then
@@ -99,12 +151,12 @@ end
 
 -- What is claimed is looked at before anything is written: a key of another kind stops the script here.
 local records = read_many(prefix .. 'records', ids)
-local args = {}
-for number, record in ipairs(records) do
-  -- The args are the last field: is it empty?
-  if record and string.byte(record, -2) == 255 then
-    args[#args + 1] = ids[number]
-    args[#args + 1] = redis.call('HGET', prefix .. 'args', ids[number])
+local due_places = {}
+for queue, number in pairs(due_chosen) do
+  parts[#parts + 1] = {'fresh', queue, #ids + 1, #ids + number, 'waiting'}
+  for at = 1, number do
+    local job = due[queue][at]
+    ids[#ids + 1], records[#records + 1], due_places[#due_places + 1] = job[1], job[3], job[2]
   end
 end
 local errors = {}
@@ -122,36 +174,58 @@ for _, part in ipairs(parts) do
 end
 
 if #ids == 0 then
-  return {now_text, {}, {}, {}, 0, rooms}
+  return {now_text, {}, {}, {}, {}, 0, rooms, 0}
 end
+local args = {}
+local held = {}
+local written = {}
+local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
+-- Most jobs are claimed for the first time, and all those alike: their records are not taken apart.
+local first_claim = 'running\2551' .. claim
+local byte = string.byte
+local at = 0
+for _, part in ipairs(parts) do
+  local number, state = 0, part[5] or 'ready'
+  local beginning = '^' .. state .. '\255(%d+)\255[^\255]*\255[^\255]*\255()'
+  local never_ran = state .. '\2550\255\255\255'
+  local size = #never_ran
+  for place = part[3], part[4] do
+    local id, record = ids[place], records[place]
+    -- [INV-4] The only place that writes an attempt's number.
+    local attempt, changed
+    if record and sub(record, 1, size) == never_ran then
+      attempt, changed = '1', first_claim .. sub(record, size + 1)
+    else
+      local ran, rest = string.match(record or '', beginning)
+      if ran then
+        attempt = ran + 1
+        changed = 'running\255' .. attempt .. claim .. sub(record, rest)
+      end
+    end
+    if attempt then
+      written[at + 1], written[at + 2] = id, changed
+      held[at + 1], held[at + 2] = id, attempt
+      at, number = at + 2, number + 1
+      -- The args are the last field: is it empty?
+      if byte(record, -2) == 255 then
+        args[#args + 1] = id
+        args[#args + 1] = redis.call('HGET', prefix .. 'args', id)
+      end
+    else
+      records[place] = false
+    end
+  end
+  count(state, part[1], part[2], part[3] - part[4] - 1)
+  count('running', part[1], part[2], number)
+end
+
 begin_to_write()
 local sources = 0
 for line, number in pairs(taken) do
   redis.call('ZREMRANGEBYRANK', line, 0, number - 1)
   sources = sources + 1
 end
-local claimed = {}
-local held = {}
-local written = {}
-local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
-local at = 0
-for _, part in ipairs(parts) do
-  local number = 0
-  for place = part[3], part[4] do
-    local id, record = ids[place], records[place]
-    local attempt, rest = string.match(record or '', '^ready\255(%d+)\255[^\255]*\255[^\255]*\255()')
-    if attempt then
-      -- [INV-4] The only place that writes an attempt's number.
-      attempt = attempt + 1
-      written[at + 1], written[at + 2] = id, 'running\255' .. attempt .. claim .. string.sub(record, rest)
-      held[at + 1], held[at + 2] = id, attempt
-      claimed[at + 1], claimed[at + 2] = places[place], record
-      at, number = at + 2, number + 1
-    end
-  end
-  count('ready', part[1], part[2], part[3] - part[4] - 1)
-  count('running', part[1], part[2], number)
-end
+write_many('ZREM', prefix .. 'waiting', due_places)
 write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'running:' .. worker, held)
 write_counts()
@@ -166,4 +240,4 @@ for queue, number in pairs(stock) do
     redis.call('DEL', prefix .. 'bell:' .. queue)
   end
 end
-return {now_text, claimed, args, errors, sources, rooms}
+return {now_text, ids, records, args, errors, sources, rooms, #due_places}

@@ -1,0 +1,88 @@
+-- succeed: writes what follows first attempts of one worker that all succeeded; commit does the same for any batch.
+-- KEYS: the store's prefix.
+-- ARGV: now, sender, fence (as commit takes it), worker; then the ids, each another one; then the head of each, as commit takes it.
+-- Returns: how many were written: all of them, or none when one is not the current attempt of its job.
+-- Guarantees: what commit guarantees. If one is not the current attempt, nothing is written, and commit is to tell which.
+--+ start
+--+ record
+--+ counts
+--+ unique
+--+ unfinished
+--+ room
+local fence, worker = ARGV[3], ARGV[4]
+local FIRST, NUMBER = 5, (#ARGV - 4) / 2
+local LAST = FIRST + NUMBER - 1
+expect('zset', 'ended')
+expect('hash', 'running:' .. worker)
+expect('set', 'cancelling:' .. worker)
+
+-- What a record of a running job has after its fence: started_at in so many digits, then in nearly all of them nothing of note
+-- up to the lane, and no unique key and no schedule after the queue. REST is for the others, as in commit.
+local DIGITS = 16
+local USUAL = string.rep('\255', FAILURES - STARTED_AT) .. '0\2550' .. string.rep('\255', LANE - RECOVERIES)
+local PLAIN = '^\255([^\255]*)\255\255\255'
+local REST = '^[^\255]*\255([^\255]*)\255' .. string.rep('[^\255]*\255', ENDED_AT - REASON + 1)
+  .. '()([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255'
+local arguments, sub, match, size = ARGV, string.sub, string.match, #fence
+local after_start = size + DIGITS + 1
+local usual_rest = after_start + #USUAL
+local beginning = now_text .. END
+
+local written = {}
+local ended = {}
+local tally = {}
+local odd = {}
+
+-- What is to be done beside about a job that has more than a plain one; gives where its record goes on, and its line.
+local function look_at(id, record)
+  local is_cancelling, rest, lane, queue, unique, schedule, task = match(record, REST, size + 1)
+  if unique ~= '' then
+    expect('hash', 'unique')
+  end
+  if schedule ~= '' then
+    expect('set', unfinished_of(schedule))
+  end
+  odd[#odd + 1] = {id, is_cancelling, task, unique, schedule}
+  return rest, (lane == '' and 'fresh:' or 'retry:') .. queue
+end
+
+local queue, line
+for place, record in ipairs(redis.call('HMGET', prefix .. 'records', unpack(ARGV, FIRST, LAST))) do
+  -- [INV-3] A commit is accepted only from the current attempt of the job, by the worker that runs it.
+  if not record or sub(record, 1, size) ~= fence then
+    return 0
+  end
+  local at, id, rest = 2 * place, arguments[FIRST + place - 1], usual_rest
+  local found = sub(record, after_start, rest - 1) == USUAL and match(record, PLAIN, rest)
+  if not found then
+    rest, line = look_at(id, record)
+  elseif found ~= queue then
+    line = 'fresh:' .. found
+  end
+  queue = found
+  tally[line] = (tally[line] or 0) + 1
+  written[at - 1], written[at] = id, arguments[LAST + place] .. beginning .. sub(record, rest)
+  ended[at - 1], ended[at] = now_text, id
+end
+for line, number in pairs(tally) do
+  count_line('running', line, -number)
+  count_line('succeeded', line, number)
+end
+
+begin_to_write()
+redis.call('HSET', prefix .. 'records', unpack(written))
+redis.call('ZADD', prefix .. 'ended', unpack(ended))
+redis.call('HDEL', prefix .. 'running:' .. worker, unpack(ARGV, FIRST, LAST))
+for _, job in ipairs(odd) do
+  if job[2] ~= '' then
+    redis.call('SREM', prefix .. 'cancelling:' .. worker, job[1])
+  end
+  free_unique(job[3], job[4], job[1])
+  finish(job[5], job[1])
+end
+-- A worker that is struck off and holds nothing more is forgotten.
+if redis.call('EXISTS', prefix .. 'running:' .. worker) == 0 then
+  redis.call('SREM', prefix .. 'vanished', worker)
+end
+write_counts()
+return NUMBER
