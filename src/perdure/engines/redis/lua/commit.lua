@@ -14,6 +14,7 @@
 --+ given
 --+ many
 --+ record
+--+ running
 --+ counts
 --+ lines
 --+ unique
@@ -21,14 +22,6 @@
 --+ forwards
 --+ room
 local SUCCESS, OTHER = 4, 16
--- A running job's record after its fence: whether it is to be cancelled, and where it goes on with the lane.
-local REST = '^[^\255]*\255([^\255]*)\255' .. string.rep('[^\255]*\255', ENDED_AT - REASON + 1)
-  .. '()([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255'
--- The same of nearly all of them: started_at has so many digits, nothing failed so far, and nothing is to be cancelled; then
--- comes the queue of one in the fresh lane with no unique key and no schedule.
-local DIGITS = 16
-local USUAL = string.rep('\255', FAILURES - STARTED_AT) .. '0\2550' .. string.rep('\255', LANE - RECOVERIES)
-local PLAIN = '^\255([^\255]*)\255\255\255'
 expect('zset', 'ended')
 
 -- Who holds an attempt: its number, the worker, and what is taken from it.
@@ -119,15 +112,7 @@ local beginning = now_text .. END
 
 -- What is to be written about an attempt that succeeded; the job stays in its lane.
 local function succeed(id, fence, head, result, record)
-  local after_start = #fence + DIGITS + 1
-  local rest = after_start + #USUAL
-  local is_cancelling, lane, unique, schedule, queue, task = '', '', '', ''
-  if string.sub(record, after_start, rest - 1) == USUAL then
-    queue = string.match(record, PLAIN, rest)
-  end
-  if not queue then
-    is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
-  end
+  local is_cancelling, rest, lane, queue, unique, schedule, task = string.match(record, REST, #fence + 1)
   local at = 2 * successes + 1
   successes = successes + 1
   written[at], written[at + 1] = id, head .. beginning .. string.sub(record, rest)

@@ -5,6 +5,7 @@
 -- Guarantees: what commit guarantees. If one is not the current attempt, nothing is written, and commit is to tell which.
 --+ start
 --+ record
+--+ running
 --+ counts
 --+ unique
 --+ unfinished
@@ -16,13 +17,11 @@ expect('zset', 'ended')
 expect('hash', 'running:' .. worker)
 expect('set', 'cancelling:' .. worker)
 
--- What a record of a running job has after its fence: started_at in so many digits, then in nearly all of them nothing of note
--- up to the lane, and no unique key and no schedule after the queue. REST is for the others, as in commit.
+-- What nearly every record has after its fence: started_at in so many digits, then nothing of note up to the lane, and no unique
+-- key and no schedule after the queue. REST is for the others.
 local DIGITS = 16
 local USUAL = string.rep('\255', FAILURES - STARTED_AT) .. '0\2550' .. string.rep('\255', LANE - RECOVERIES)
 local PLAIN = '^\255([^\255]*)\255\255\255'
-local REST = '^[^\255]*\255([^\255]*)\255' .. string.rep('[^\255]*\255', ENDED_AT - REASON + 1)
-  .. '()([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255([^\255]*)\255'
 local arguments, sub, match, size = ARGV, string.sub, string.match, #fence
 local after_start = size + DIGITS + 1
 local usual_rest = after_start + #USUAL
