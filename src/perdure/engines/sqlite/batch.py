@@ -27,13 +27,18 @@ def execute_rows(
     a few more rows than there are may be the cheaper way.
     """
     if len(rows) == 1:
-        cursor.execute(_variant(name, len(rows[0]), 1), [*shared, *rows[0]])
+        cursor.execute(one_row(name, len(rows[0])), [*shared, *rows[0]])
         return cursor.rowcount
     changed = 0
     for part in _parts(rows, filler):
         cursor.execute(_variant(name, len(part[0]), len(part)), [*shared, *itertools.chain.from_iterable(part)])
         changed += cursor.rowcount
     return changed
+
+
+def one_row(name: str, width: int) -> str:
+    """The statement for a single row of so many columns."""
+    return _variant(name, width, 1)
 
 
 def _parts(rows: Sequence[Row], filler: Row | None) -> Iterator[Sequence[Row]]:

@@ -6,6 +6,8 @@ import os
 import random
 import sqlite3
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -57,11 +59,17 @@ def connect_reader(path: str) -> sqlite3.Connection:
     return connection
 
 
-def begin(connection: sqlite3.Connection, rng: random.Random) -> None:
-    """Take the write lock; on contention try again up to ten times, backing off with jitter up to half a second."""
+def begin(
+    connection: sqlite3.Connection, rng: random.Random, first: str = "BEGIN IMMEDIATE", values: Sequence[Any] = ()
+) -> None:
+    """Take the write lock with the first statement; on contention try again up to ten times.
+
+    Each time it backs off with jitter, up to half a second. A first statement that is no BEGIN is a transaction of its
+    own.
+    """
     for turn in range(CLAIM_TRIES):
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(first, values)
         except sqlite3.OperationalError as error:
             if not is_busy(error) or turn == CLAIM_TRIES - 1:
                 raise

@@ -6,7 +6,8 @@ import os
 import sqlite3
 from collections.abc import Sequence
 
-from perdure.engines.sqlite.batch import execute_rows
+from perdure.engines.sqlite.batch import execute_rows, one_row
+from perdure.engines.sqlite.request import Statement
 from perdure.engines.sqlite.rows import from_alike, from_json_text, from_new_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import Unsupported
@@ -25,6 +26,14 @@ class Enqueue:
 
     def __call__(self, connection: sqlite3.Connection, now: int) -> list[JobId]:
         return enqueue(connection.cursor(), now, self._jobs)
+
+    def single(self, now: int) -> Statement | None:
+        """The one statement that makes a job without a unique key, and its id."""
+        if len(self._jobs) != 1 or self._jobs[0].unique is not None:
+            return None
+        job = self._jobs[0]
+        row = from_new_job(job, now)
+        return one_row("enqueue", len(row)), row, [job.id]
 
     @staticmethod
     def together(several: Sequence[Enqueue], connection: sqlite3.Connection, now: int) -> list[list[JobId]]:

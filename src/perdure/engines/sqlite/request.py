@@ -19,6 +19,12 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection, int], T]
 """Does a verb inside an open transaction; `now` is in microseconds."""
 
+Statement = tuple[str, Sequence[Any], Any]
+"""A statement that is all of a verb, its values, and the answer when it is done.
+
+Work may have a method `single(now)` that gives one, or None where more is needed: SQLite makes a transaction of it.
+"""
+
 
 @runtime_checkable
 class Shared(Protocol):

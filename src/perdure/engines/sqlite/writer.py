@@ -21,7 +21,7 @@ from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import to_perdure_error
-from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, deliver, own_error
+from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, Statement, deliver, own_error
 from perdure.errors import EngineBusy
 
 BATCH = 256
@@ -67,12 +67,19 @@ class Transactor:
         """The same for a request of the calling thread itself, alone: there is nobody to release."""
         if request.peek is not None:
             return self.run([request])
-        connection = self._connection
+        connection, work = self._connection, request.work
         try:
+            # What is one statement is best not wrapped into two more; nothing else goes by the time that it is given.
+            single: Callable[[int], Statement | None] | None = getattr(work, "single", None)
+            one = None if single is None else single(to_microseconds(self._clock.now()))
             # [INV-1] As in _transact.
             with connection:
-                begin(connection, self._rng)
-                request.answer(request.work(connection, to_microseconds(self._clock.now())))
+                if one is not None:
+                    begin(connection, self._rng, one[0], one[1])
+                    request.answer(one[2])
+                else:
+                    begin(connection, self._rng)
+                    request.answer(work(connection, to_microseconds(self._clock.now())))
         except BaseException as error:
             request.fail(to_perdure_error(error, self._where))
             if isinstance(error, Exception):
