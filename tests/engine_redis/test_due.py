@@ -39,6 +39,17 @@ def test_the_books_are_right_after_ready_and_due_jobs_were_claimed_together(own:
     assert {job.args for job in fetched.jobs[:2]} == {b"x" * 1000}
 
 
+@pytest.mark.parametrize("queues", [("a", "b", "c", "a"), ("b", "a", "c", "a", "b"), ("c", "a", "b"), ("a", "b", "c")])
+def test_only_what_is_claimed_leaves_the_waiting_line(own: Scene, queues: tuple[str, ...]) -> None:
+    made = [own.enqueue(delay=SECOND, queue=queue) for queue in queues]
+    own.pass_time(SECOND)
+    fetched = take_due(own, a_want("a"), a_want("b"))
+    assert {job.id for job in fetched.jobs} == {job for job, queue in zip(made, queues, strict=True) if queue != "c"}
+    left = [job for job, queue in zip(made, queues, strict=True) if queue == "c"]
+    assert [own.get(job).state for job in left] == ["waiting"] * len(left)
+    assert own.store.promote(10).wait().count == len(left)
+
+
 def test_a_full_server_gives_what_is_due(own: Scene, server: RedisServer) -> None:
     own.worker()
     own.enqueue(delay=SECOND)

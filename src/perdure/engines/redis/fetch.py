@@ -35,7 +35,7 @@ def fetch(
         )
     now, ids, records, args, errors, lines, rooms, due = answer
     jobs = to_claimed(ids, records, args, errors, worker, now)
-    if lines > 1 or due:
+    if lines > 1 or (due and (lines or len({(job.queue, job.priority) for job in jobs}) > 1)):
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
     return Fetched(jobs=jobs, rooms=tuple(rooms), due=due)
