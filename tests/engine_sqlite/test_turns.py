@@ -13,7 +13,7 @@ from tests.engine_sqlite.conftest import Open
 
 from perdure.engines.sqlite.request import Asked, Request
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.errors import EngineBusy, EngineError
+from perdure.errors import EngineBusy, EngineError, PerdureError
 from perdure.store.reads import JobFilter
 
 
@@ -31,6 +31,31 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def test_a_caller_who_is_alone_does_its_own_request(store: SqliteStore) -> None:
     assert asking(store, threading.get_ident).wait() == threading.get_ident()
+
+
+def test_one_plain_job_is_one_statement_and_anything_else_a_transaction(scene: Scene, store: SqliteStore) -> None:
+    said: list[str] = []
+    connection = store.transactor._connection
+    connection.set_trace_callback(lambda text: said.append(text.split()[0]))
+    scene.enqueue(priority=5)
+    assert said == ["INSERT"]
+    said.clear()
+    scene.enqueue(unique="7")
+    assert said == ["BEGIN", "INSERT", "COMMIT"]
+    connection.set_trace_callback(None)
+    assert not connection.in_transaction
+
+
+def test_a_statement_that_is_refused_leaves_nothing_locked(
+    scene: Scene, store: SqliteStore, outsider: sqlite3.Connection
+) -> None:
+    before = store.transactor.commits
+    with pytest.raises(PerdureError):
+        scene.enqueue(priority=101)
+    outsider.execute("BEGIN IMMEDIATE")
+    outsider.execute("COMMIT")
+    assert store.transactor.commits == before
+    assert store.count(JobFilter()).wait() == 0
 
 
 async def test_what_a_loop_asks_is_done_elsewhere(store: SqliteStore) -> None:
