@@ -77,6 +77,15 @@ def server() -> Iterator[RedisServer]:
         yield started
 
 
+@pytest.fixture
+def own(server: RedisServer, clock: VirtualClock) -> Iterator[Scene]:
+    """A store on a server of the test's own; its books are right afterwards."""
+    with closing(open_store(server.url, clock=clock)) as store:
+        yield Scene(store, clock)
+    with server.client() as client:
+        assert audit(client, "{perdure}") == []
+
+
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind(client: redis.Redis, tag: str, url: str) -> Iterator[None]:
     """After each test: the books are right, and when every job is gone, so is every key but the version's."""

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-
 import pytest
 from tests.conformance.scene import SECOND, Scene, a_want, success
 from tests.servers.redis import RedisServer
-from tests.servers.redis_books import audit
 
-from perdure.clock import VirtualClock
-from perdure.engines.opener import open_store
 from perdure.errors import EngineError
 from perdure.store.jobs import Fetched, Want
-
-
-@pytest.fixture
-def own(server: RedisServer, clock: VirtualClock) -> Iterator[Scene]:
-    """A store on a server of the test's own; its books are right afterwards."""
-    with closing(open_store(server.url, clock=clock)) as store:
-        yield Scene(store, clock)
-    with server.client() as client:
-        assert audit(client, "{perdure}") == []
 
 
 def take_due(scene: Scene, *wants: Want, limit: int = 10) -> Fetched:

@@ -11,7 +11,6 @@ import pytest
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 from tests.servers.lossy_socket import LossyProxy
 from tests.servers.redis import RedisServer, with_options
-from tests.servers.redis_books import audit
 
 from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
@@ -31,15 +30,6 @@ from perdure.errors import (
 )
 from perdure.store import Store
 from perdure.store.reads import JobFilter
-
-
-@pytest.fixture
-def own(server: RedisServer, clock: VirtualClock) -> Iterator[Scene]:
-    """A store on a server of the test's own; its books are right afterwards."""
-    with closing(open_store(server.url, clock=clock)) as store:
-        yield Scene(store, clock)
-    with server.client() as client:
-        assert audit(client, "{perdure}") == []
 
 
 @pytest.fixture

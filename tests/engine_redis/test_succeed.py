@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 from tests.conformance.scene import SECOND, Scene, ended, failure, success
 from tests.servers.redis import RedisServer
-from tests.servers.redis_books import audit, keys_of
+from tests.servers.redis_books import keys_of
 
-from perdure.clock import VirtualClock
-from perdure.engines.opener import open_store
 from perdure.errors import EngineError
 from perdure.model.job import Job
-
-
-@pytest.fixture
-def own(server: RedisServer, clock: VirtualClock) -> Iterator[Scene]:
-    """A store on a server of the test's own; its books are right afterwards."""
-    with closing(open_store(server.url, clock=clock)) as store:
-        yield Scene(store, clock)
-    with server.client() as client:
-        assert audit(client, "{perdure}") == []
 
 
 def everything(server: RedisServer) -> dict[str, bytes]:
