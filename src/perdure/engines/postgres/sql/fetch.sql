@@ -12,11 +12,7 @@ WITH /*+ first_ready */
 
 UPDATE perdure.jobs
 SET
-    state = 'running',
--- [INV-4] Here and in fetch_due.sql, and nowhere else, an attempt gets its number.
-    attempt = attempt + 1,
-    worker = :worker::text,
-    started_at = (SELECT want.now FROM want)
+    /*+ claimed */
 WHERE id = ANY(
     ARRAY(
         SELECT retry.id FROM retry
