@@ -155,12 +155,9 @@ def _decode(data: bytes, root: str, whose: str, limit: int, depth: int) -> Any:
 
 def _is_harmless(data: bytes) -> bool:
     """Whether no value in this text, if it is JSON, can be too deep, too many, too long or of too many digits."""
-    return (
-        len(data) <= MOST_NODES
-        and data.count(b"[") + data.count(b"{") <= DEEPEST
-        and b"\\u0000" not in data
-        and _LONG_NUMBER.search(data) is None
-    )
+    if len(data) > DEEPEST and (len(data) > MOST_NODES or data.count(b"[") + data.count(b"{") > DEEPEST):
+        return False
+    return b"\\u0000" not in data and _LONG_NUMBER.search(data) is None
 
 
 def _check(value: Any, room: int, depth: int, text: list[int]) -> int:

@@ -1,13 +1,14 @@
 """Counts what happened, cheaply: plain numbers per queue and task, turned into metrics only when somebody asks.
 
-The committer tells each attempt; what that costs is a dictionary lookup and a few additions. Names are bounded: queues
-and tasks beyond the first few hundred, and tasks that this worker does not know, are counted together as `other`.
+The committer tells whole batches; what is alike in one is counted at once. Names are bounded: queues and tasks beyond
+the first few hundred, and tasks that this worker does not know, are counted together as `other`.
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
@@ -22,6 +23,7 @@ from perdure.model.event import (
     LeaseExpired,
     TicksFired,
 )
+from perdure.model.job import AttemptOutcome
 from perdure.observe.catalogue import BUCKETS
 
 OTHER = "other"
@@ -45,14 +47,18 @@ class Histogram:
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
 
-    def observe(self, duration: timedelta) -> None:
-        seconds = duration.total_seconds()
+    def observe(self, durations: Iterable[timedelta]) -> None:
+        seconds = sorted(map(timedelta.total_seconds, durations))
         # A store's clock may be ahead of this machine's: what seems to begin before it is due waited for nothing.
-        if seconds > 0:
-            self.buckets[bisect_left(BUCKETS, seconds)] += 1
-            self.sum += seconds
-        else:
-            self.buckets[0] += 1
+        self.sum += sum(seconds[bisect_right(seconds, 0.0) :])
+        place = 0
+        for number, end in enumerate(BUCKETS):
+            if place == len(seconds):
+                return
+            after = bisect_right(seconds, end, place)
+            self.buckets[number] += after - place
+            place = after
+        self.buckets[-1] += len(seconds) - place
 
 
 class Cell:
@@ -79,27 +85,25 @@ class Cell:
         self.dlq_failed = self.commits_lost = 0
         self.wait, self.duration, self.latency = Histogram(), Histogram(), Histogram()
 
-    def add(self, event: AttemptEnded) -> None:
-        """Count an attempt that ended."""
-        job, outcome = event.job, event.outcome
-        how = outcome.attempt
-        self.attempts[how] = self.attempts.get(how, 0) + 1
+    def add(self, how: AttemptOutcome, events: Sequence[AttemptEnded]) -> None:
+        """Count attempts that ended so."""
+        self.attempts[how] = self.attempts.get(how, 0) + len(events)
         if how in _RAN:
-            self.wait.observe(event.started_at - job.run_at)
-            self.duration.observe(event.ended_at - event.started_at)
-            if job.failures or job.recoveries:
-                self.retries += 1
+            self.wait.observe([event.started_at - event.job.run_at for event in events])
+            self.duration.observe([event.ended_at - event.started_at for event in events])
+            self.retries += len([1 for event in events if event.job.failures or event.job.recoveries])
         if how == "succeeded":
             return
         if how in _FAILED:
-            self.failed += 1
-        if outcome.verb == "fail":
-            self.requeued += 1
-            self.latency.observe(outcome.delay or timedelta(0))
-        if outcome.state == "dead":
-            self.buried += 1
-            if outcome.reason in _AT_LIMIT and job.delivery == "at_least_once":
-                self.exhausted += 1
+            self.failed += len(events)
+        requeued = [event.outcome.delay or timedelta(0) for event in events if event.outcome.verb == "fail"]
+        self.requeued += len(requeued)
+        self.latency.observe(requeued)
+        for event in events:
+            if event.outcome.state == "dead":
+                self.buried += 1
+                if event.outcome.reason in _AT_LIMIT and event.job.delivery == "at_least_once":
+                    self.exhausted += 1
 
 
 class Slots(Protocol):
@@ -133,14 +137,20 @@ class MetricsObserver:
 
     def tell_all(self, events: Sequence[Event]) -> None:
         """Count many events at once, which is cheaper than one after the other."""
+        attempts: dict[tuple[str, str, AttemptOutcome], list[AttemptEnded]] = {}
         with self._lock:
             for event in events:
                 if type(event) is AttemptEnded:
                     job = event.job
-                    task = OTHER if event.outcome.attempt == "parked" else job.task
-                    (self._cells.get((job.queue, task)) or self._cell(job.queue, task)).add(event)
+                    alike = attempts.get(kind := (job.queue, job.task, event.outcome.attempt))
+                    if alike is None:
+                        attempts[kind] = [event]
+                    else:
+                        alike.append(event)
                 else:
                     self._count(event)
+            for (queue, task, how), alike in attempts.items():
+                self._cell(queue, OTHER if how == "parked" else task).add(how, alike)
 
     def _count(self, event: Event) -> None:
         match event:
@@ -151,17 +161,16 @@ class MetricsObserver:
             case ForwardFailed(queue=queue, task=task):
                 self._cell(queue, task).dlq_failed += 1
             case TicksFired(ticks=ticks, fired_at=fired_at):
-                for tick in ticks:
-                    self.schedule_lag.observe(fired_at - tick)
+                self.schedule_lag.observe([fired_at - tick for tick in ticks])
             case LeaseExpired():
                 self.lease_lost += 1
             case _:
                 pass
 
     def _count_enqueued(self, event: JobsEnqueued) -> None:
-        for new, made in zip(event.jobs, event.ids, strict=True):
-            if new.id == made:
-                self._cell(new.queue, new.task).enqueued += 1
+        made = Counter((new.queue, new.task) for new, id in zip(event.jobs, event.ids, strict=True) if new.id == id)
+        for (queue, task), count in made.items():
+            self._cell(queue, task).enqueued += count
 
     def expect(self, names: Iterable[tuple[str, str]]) -> None:
         """Show these queues and tasks from the first, at 0: the first increase of a counter is seen only so."""

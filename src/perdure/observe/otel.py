@@ -124,7 +124,7 @@ class OtelObserver:
         labels = _labels(event.job.queue, event.job.task)
         # Counted in a cell of its own first: what counts as what is said in one place.
         cell = Cell()
-        cell.add(event)
+        cell.add(event.outcome.attempt, [event])
         for field, counter in self._counters.items():
             if count := getattr(cell, field):
                 counter.add(count, labels)

@@ -17,7 +17,6 @@ from perdure.clock import Clock
 from perdure.errors import EngineError
 from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
-from perdure.model.job import Job, WorkerId
 from perdure.runtime.occurrence import with_next_ticks
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
@@ -26,13 +25,15 @@ from perdure.store.jobs import Ended
 _BATCH = 1000
 
 
-def to_ended(event: AttemptEnded, worker: WorkerId) -> Ended:
+def to_ended(event: AttemptEnded) -> Ended:
     """What the store is told of an attempt that is over, fenced by job, attempt and worker."""
     job = event.job
+    assert job.worker is not None, "a fetched job has a worker"
     return Ended(
         job_id=job.id,
         attempt=job.attempt,
-        worker=worker,
+        # The worker may have got a new id meanwhile, but a fence keeps that of the claim.
+        worker=job.worker,
         task=job.task,
         outcome=event.outcome,
         started_at=event.started_at,
@@ -65,8 +66,9 @@ class Committer:
 
     def put(self, finished: AttemptEnded) -> None:
         """Take an outcome; it is committed with the next batch."""
+        if not self._waiting:
+            self._arrived.set()
         self._waiting.append(finished)
-        self._arrived.set()
 
     def forget(self) -> None:
         """Drop what is not committed: the lease is lost, and so are the fences."""
@@ -98,8 +100,7 @@ class Committer:
 
     async def _commit(self, batch: list[AttemptEnded]) -> list[bool]:
         """Write a batch, however often the store has to be asked while the lease lasts."""
-        # The worker's id may change while a commit is being retried, but a fence keeps the id of its claim.
-        ended = [to_ended(finished, _worker_of(finished.job)) for finished in batch]
+        ended = [to_ended(finished) for finished in batch]
         while True:
             try:
                 accepted = await self._store.commit(ended)
@@ -123,13 +124,11 @@ class Committer:
 
     async def _tell(self, batch: list[AttemptEnded], accepted: list[bool]) -> None:
         batch = await with_next_ticks(self._store, batch)
+        if all(accepted):
+            tell_all(self._observer, batch)
+            return
         events: list[Event] = [
             finished if is_accepted else CommitLost(job=finished.job, outcome=finished.outcome)
             for finished, is_accepted in zip(batch, accepted, strict=True)
         ]
         tell_all(self._observer, events)
-
-
-def _worker_of(job: Job) -> WorkerId:
-    assert job.worker is not None, "a fetched job has a worker"
-    return job.worker

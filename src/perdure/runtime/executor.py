@@ -83,7 +83,7 @@ class Executor:
         may_start: Callable[[], bool],
     ) -> None:
         """One slot: run what the buffer brings, for ever."""
-        loop = asyncio.get_running_loop()
+        loop, slot = asyncio.get_running_loop(), asyncio.current_task()
         while True:
             holding = await buffer.get()
             if not may_start():
@@ -92,7 +92,7 @@ class Executor:
                 continue
             self.busy += 1
             try:
-                finished = await self.run(holding, may_start)
+                finished = await self.run(holding, may_start, slot)
             finally:
                 self.busy -= 1
                 self.finished += 1
@@ -103,12 +103,17 @@ class Executor:
                 await asyncio.sleep(0)
                 self._turn_began = loop.time()
 
-    async def run(self, holding: Holding, may_start: Callable[[], bool] = lambda: True) -> AttemptEnded | None:
+    async def run(
+        self,
+        holding: Holding,
+        may_start: Callable[[], bool] = lambda: True,
+        runner: asyncio.Task[None] | None = None,
+    ) -> AttemptEnded | None:
         """Run one attempt to its end; None when its lease was lost, so that nobody waits for the outcome."""
         job = holding.job
         policy = self._registry.policy(job)
         started_at = self._clock.now()
-        holding.runner = asyncio.current_task()
+        holding.runner = runner or asyncio.current_task()
         trace = None if self._tracing is None else self._tracing.begin(job)
         outcome = None
         try:
@@ -127,10 +132,9 @@ class Executor:
         """The end of an attempt whose handler lets it succeed in a transaction of its own."""
         handler, policy, ended_at = self._registry.handler(job.task), self._registry.policy(job), self._clock.now()
         assert handler is not None, "a handler that runs is known"
-        assert job.worker is not None, "a fetched job has a worker"
         outcome = decide(job, handler.returned(result), policy, ended_at, self._random)
         event = AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
-        return to_ended(event, job.worker)
+        return to_ended(event)
 
     def close(self) -> None:
         """Let threads and children go."""

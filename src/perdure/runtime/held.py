@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+from perdure.model.event import AttemptEnded
 from perdure.model.job import Job, JobId
 
 Interrupt = Literal["cancel", "shutdown", "lease"]
@@ -59,11 +60,13 @@ class Held:
         if holding is not None and holding.job.attempt == job.attempt:
             del self._holdings[job.id]
 
-    def remove_all(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            holding = self._holdings.pop(job.id, None)
-            if holding is not None and holding.job.attempt != job.attempt:
-                self._holdings[job.id] = holding  # a newer attempt of it has come meanwhile
+    def remove_all(self, ended: Sequence[AttemptEnded]) -> None:
+        holdings = self._holdings
+        for one in ended:
+            job = one.job
+            holding = holdings.pop(job.id, None)
+            if holding is not None and holding.job is not job and holding.job.attempt != job.attempt:
+                holdings[job.id] = holding  # a newer attempt of it has come meanwhile
 
     def get(self, job_id: JobId) -> Holding | None:
         return self._holdings.get(job_id)

@@ -39,8 +39,7 @@ class Reaper:
         """Decide about one batch of orphaned jobs; the seconds until the next look."""
         reaped = await self._store.reap(_BATCH)
         finished = [self._decide(job) for job in reaped.jobs]
-        ended = [to_ended(one, job.worker) for one, job in zip(finished, reaped.jobs, strict=True) if job.worker]
-        accepted = await self._store.commit(ended) if ended else []
+        accepted = await self._store.commit([to_ended(one) for one in finished]) if finished else []
         await self._tell([one for one, is_accepted in zip(finished, accepted, strict=True) if is_accepted])
         return 0.0 if len(reaped.jobs) == _BATCH else self._every
 

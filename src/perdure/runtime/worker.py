@@ -249,15 +249,16 @@ class Worker:
         self._fetcher.freed()
 
     def _committed(self, batch: Sequence[AttemptEnded]) -> None:
-        self._held.remove_all([one.job for one in batch])
+        self._held.remove_all(batch)
         self._fetcher.freed()
         if not len(self._held):
             self._fetcher.idle()
-        if any(self._frees_a_place(*lane) for lane in {(one.job.queue, one.job.lane) for one in batch}):
+        kinds = {(one.job.queue, one.job.lane, one.job.schedule, one.outcome.sink) for one in batch}
+        if any(self._frees_a_place(queue, lane) for queue, lane, _, _ in kinds):
             self._fetcher.wake()
-        if self._scheduling is not None and any(one.job.schedule for one in batch):
+        if self._scheduling is not None and any(schedule for _, _, schedule, _ in kinds):
             self._scheduling.wake()  # a tick that waited for this job may fire now
-        if any(one.outcome.sink for one in batch):
+        if any(sink for _, _, _, sink in kinds):
             self._forwarding.wake()
 
     def _frees_a_place(self, queue: str, lane: Lane) -> bool:

@@ -240,8 +240,7 @@ class Harness:
             self._running.pop(task).busy -= 1
             finished = task.result()
             assert finished is not None, "nobody takes the harness's lease away"
-            assert finished.job.worker is not None, "a fetched job has a worker"
-            await self.store.commit([to_ended(finished, finished.job.worker)])
+            await self.store.commit([to_ended(finished)])
         return len(over)
 
     async def _forward(self, found: Sequence[QueueInfo]) -> int:
