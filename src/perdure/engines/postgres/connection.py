@@ -82,10 +82,16 @@ class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
             raise
 
     def _wait_for(self, wanted: int) -> None:
-        ear = self.ear
-        if wanted != READ:
+        if wanted == READ:
+            self._listen(self.ear)
+            while _is_unfinished(self):
+                self._listen(self.ear)
+        else:
             ear = select.poll()
             ear.register(self.pgconn.socket, wanted)
+            self._listen(ear)
+
+    def _listen(self, ear: select.poll) -> None:
         while not ear.poll(max(0.0, min(self.deadline - _CLOCK.monotonic(), _LONGEST_WAIT)) * 1000):
             if _CLOCK.monotonic() > self.deadline:
                 raise TookTooLongError(_LATE)
@@ -133,8 +139,11 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         number = self.pgconn.socket
         left = min(max(0.0, self.deadline - _CLOCK.monotonic()), _LONGEST_WAIT)
         timer = loop.call_later(left, _settle, come, TookTooLongError(_LATE))
-        loop.add_reader(number, _settle, come)
-        if wanted != READ:
+        if wanted == READ:
+            # For all readings of an answer one wait: going through the loop for each would take longer than the reading.
+            loop.add_reader(number, self._read, come)
+        else:
+            loop.add_reader(number, _settle, come)
             loop.add_writer(number, _settle, come)
         try:
             await come
@@ -143,6 +152,15 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
             loop.remove_reader(number)
             if wanted != READ:
                 loop.remove_writer(number)
+
+    def _read(self, come: asyncio.Future[None]) -> None:
+        try:
+            if _is_unfinished(self):
+                return
+        except psycopg.Error as error:
+            _settle(come, error)
+        else:
+            _settle(come)
 
 
 AnyConnection = ThreadConnection | LoopConnection
@@ -229,6 +247,12 @@ def _ear(connection: AnyConnection) -> select.poll:
     ear = select.poll()
     ear.register(connection.pgconn.socket, READ)
     return ear
+
+
+def _is_unfinished(connection: AnyConnection) -> bool:
+    """Read what has come; whether more of the answer is to come."""
+    connection.pgconn.consume_input()
+    return bool(connection.pgconn.is_busy())
 
 
 def _settle(come: asyncio.Future[None], error: Exception | None = None) -> None:

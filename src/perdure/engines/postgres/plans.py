@@ -1,7 +1,8 @@
 """Asks statements whose plans a session keeps, straight through libpq: no cursor stands between.
 
 A call is one message and its answer. How it waits for the answer is its player's business: `asking` is a generator
-that yields what to wait for and goes on when that has come. It holds no lock; a connection is used by one at a time.
+that yields what to wait for and goes on when that has come: all of an answer, or room for more of the question. It
+holds no lock; a connection is used by one at a time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from perdure.engines.postgres.sql import Statement
 from perdure.engines.postgres.verb import Row
 
 READ = select.POLLIN
+"""To wait until a whole answer has been read, which takes many readings where there are many rows."""
 READ_OR_WRITE = select.POLLIN | select.POLLOUT
 Asking = Generator[int, None, list[Row]]
 
@@ -62,9 +64,8 @@ class Plans:
             inner.consume_input()
         results: list[pq.abc.PGresult] = []
         while True:
-            while inner.is_busy():
+            if inner.is_busy():
                 yield READ
-                inner.consume_input()
             result = inner.get_result()
             if result is None:
                 break

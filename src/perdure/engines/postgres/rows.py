@@ -6,6 +6,7 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -32,23 +33,41 @@ RUN_AT = 7
 
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
+    (
+        job_id,
+        task,
+        queue,
+        state,
+        lane,
+        args,
+        priority,
+        run_at,
+        attempt,
+        failures,
+        recoveries,
+        delivery,
+        created_at,
+        worker,
+        started_at,
+        is_cancelling,
+    ) = row[:16]
     job = Job(
-        id=row[0],
-        task=to_text(row[1]),
-        queue=to_text(row[2]),
-        state=row[3],
-        lane=row[4],
-        args=bytes(row[5]),
-        priority=row[6],
-        run_at=from_microseconds(row[7]),
-        attempt=row[8],
-        failures=row[9],
-        recoveries=row[10],
-        delivery=row[11],
-        created_at=from_microseconds(row[12]),
-        worker=to_worker(row[13]),
-        started_at=to_moment(row[14]),
-        is_cancelling=row[15],
+        id=job_id,
+        task=to_name(task),
+        queue=to_name(queue),
+        state=state,
+        lane=lane,
+        args=bytes(args),
+        priority=priority,
+        run_at=from_microseconds(run_at),
+        attempt=attempt,
+        failures=failures,
+        recoveries=recoveries,
+        delivery=delivery,
+        created_at=from_microseconds(created_at),
+        worker=None if worker is None else to_name(worker),
+        started_at=None if started_at is None else from_microseconds(started_at),
+        is_cancelling=is_cancelling,
     )
     if row[16:30] == _NOTHING:
         # Most jobs that are fetched: what is null need not be looked at.
@@ -84,6 +103,12 @@ def to_text(text: str) -> str:
     if "\\" in text:
         return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], text)
     return text
+
+
+@functools.lru_cache(1024)  # the jobs of a batch are of few tasks, queues and workers
+def to_name(text: str) -> Any:
+    """The same for a name that comes again and again."""
+    return to_text(text)
 
 
 def from_optional_text(text: str | None) -> str | None:
