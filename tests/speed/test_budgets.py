@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -20,6 +21,10 @@ from tests.speed.instructions import Instructions
 
 from perdure import App
 from perdure.clock import to_microseconds
+from perdure.engines.postgres import commit as postgres_commit
+from perdure.engines.postgres import fetch as postgres_fetch
+from perdure.engines.postgres.commit import Doubts
+from perdure.engines.postgres.verb import Row, Verb
 from perdure.engines.sqlite import commit, fetch
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.rows import from_new_job
@@ -34,13 +39,15 @@ SLACK = 1.03 if sys.version_info[:2] == (3, 11) else 1.35
 """Other versions of Python count other instructions for the same code; the budgets are those of 3.11."""
 
 BUDGETS = {
-    "enqueue": 309,
-    "succeed": 881,
-    "succeed within a timeout": 925,
-    "fail": 2189,
+    "enqueue": 268,
+    "succeed": 680,
+    "succeed within a timeout": 724,
+    "fail": 1949,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
     "SQLite: commit": 102,
+    "PostgreSQL: fetch": 119,
+    "PostgreSQL: commit": 108,
 }
 
 
@@ -185,19 +192,7 @@ def fetch_and_commit(connection: sqlite3.Connection, app: App, worker: WorkerId,
     with Instructions() as fetching:
         jobs = fetch.fetch(connection, moment, worker, [want], JOBS).jobs
     assert len(jobs) == JOBS
-    random = app.surroundings.random
-    ended = [
-        Ended(
-            job_id=job.id,
-            attempt=job.attempt,
-            worker=worker,
-            task=job.task,
-            outcome=decide(job, Returned(), app.registry.policy(job), now, random),
-            started_at=now,
-            ended_at=now,
-        )
-        for job in jobs
-    ]
+    ended = succeeded(app, jobs, now)
     with Instructions() as committing:
         answers = commit.commit(connection, moment, ended)
     assert all(answers)
@@ -205,10 +200,58 @@ def fetch_and_commit(connection: sqlite3.Connection, app: App, worker: WorkerId,
     return fetching.count, committing.count
 
 
+def test_the_verbs_of_postgresql_stay_within_their_budgets(app: App) -> None:
+    """What happens on this side: the server's rows are made up, and its answer is that all was accepted."""
+    now = datetime.now(UTC)
+    rows = [postgres_row(running_job(app, "returns", number)) for number in range(JOBS)]
+    want = Want(queue="default", count=JOBS, retry_share=200_000)
+    with Instructions() as fetching:
+        jobs = answer(postgres_fetch.fetch(WorkerId("w"), [want], JOBS, False, "perdure"), rows).jobs
+    assert [job.id for job in jobs] == sorted(row[0] for row in rows)
+    ended = succeeded(app, jobs, now)
+    with Instructions() as committing:
+        accepted = answer(postgres_commit.commit(ended, Doubts()), [(number + 1,) for number in range(JOBS)])
+    assert accepted == [True] * JOBS
+    check("PostgreSQL: fetch", fetching.count)
+    check("PostgreSQL: commit", committing.count)
+
+
+def answer(verb: Verb[Any], rows: list[Row]) -> Any:
+    """What a verb of one statement makes of these rows."""
+    script = verb.script()
+    next(script)
+    with pytest.raises(StopIteration) as done:
+        script.send(rows)
+    return done.value.value
+
+
+def postgres_row(job: Job) -> Row:
+    """A row as fetch.sql gives it."""
+    moment = to_microseconds(job.run_at)
+    told = (job.id, job.task, job.queue, job.state, job.lane, job.args, job.priority, moment, job.attempt, 0, 0)
+    return (*told, job.delivery, moment, job.worker, moment, False, *(None,) * 14, JOBS)
+
+
+def succeeded(app: App, jobs: Sequence[Job], now: datetime) -> list[Ended]:
+    random = app.surroundings.random
+    return [
+        Ended(
+            job_id=job.id,
+            attempt=job.attempt,
+            worker=WorkerId("w"),
+            task=job.task,
+            outcome=decide(job, Returned(), app.registry.policy(job), now, random),
+            started_at=now,
+            ended_at=now,
+        )
+        for job in jobs
+    ]
+
+
 def running_job(app: App, task: str, number: int) -> Job:
     now = datetime.now(UTC)
     full_name = app.tasks[task].name
-    return msgspec.structs.replace(RUNNING, id=JobId(f"{number:036d}"), task=full_name, run_at=now, created_at=now)
+    return msgspec.structs.replace(RUNNING, id=JobId(str(UUID(int=number))), task=full_name, run_at=now, created_at=now)
 
 
 RUNNING = Job(

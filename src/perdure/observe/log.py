@@ -42,10 +42,17 @@ class LogObserver:
             self.tell_all((event,))
 
     def tell_all(self, events: Sequence[Event]) -> None:
+        plain = None
         for event in events:
-            # Nothing is said of a plain success, and most are.
-            if type(event) is not AttemptEnded or event.outcome.state != "succeeded" or event.outcome.note is not None:
-                self._write(event)
+            if type(event) is AttemptEnded:
+                # Nothing is said of a plain success; most are, and then most are the same value.
+                outcome = event.outcome
+                if outcome is plain:
+                    continue
+                if outcome.state == "succeeded" and outcome.note is None:
+                    plain = outcome
+                    continue
+            self._write(event)
 
     def _write(self, event: Event) -> None:
         line = _line(event)

@@ -7,8 +7,6 @@ again while the lease lasts, never the job. It stops when it has been told to an
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -60,7 +58,7 @@ class Committer:
         self._trouble = trouble
         self._is_trusted = is_trusted
         self._done = done
-        self._waiting: deque[AttemptEnded] = deque()
+        self._waiting: list[AttemptEnded] = []
         self._arrived = asyncio.Event()
         self._is_closing = False
 
@@ -84,9 +82,7 @@ class Committer:
             await self._arrived.wait()
             self._arrived.clear()
             while self._waiting:
-                batch = list(itertools.islice(self._waiting, _BATCH))
-                for _ in batch:
-                    self._waiting.popleft()
+                batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
                 await self._write(batch)
 
     async def _write(self, batch: list[AttemptEnded]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from perdure.model.event import AttemptEnded
 from perdure.model.job import Job, JobId
 
@@ -13,16 +15,13 @@ Interrupt = Literal["cancel", "shutdown", "lease"]
 """Why a running attempt is broken off: an operator cancelled it · the worker stops · the worker's lease is lost."""
 
 
-class Holding:
+class Holding(msgspec.Struct, eq=False):
     """One job in this worker's hands."""
 
-    __slots__ = ("interrupt", "job", "runner")
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.runner: asyncio.Task[None] | None = None
-        """The slot that runs it, while one does."""
-        self.interrupt: Interrupt | None = None
+    job: Job
+    runner: asyncio.Task[None] | None = None
+    """The slot that runs it, while one does."""
+    interrupt: Interrupt | None = None
 
     def is_broken_off(self) -> bool:
         """Whether someone has broken the attempt off."""
@@ -51,9 +50,10 @@ class Held:
         holding = self._holdings.get(fence[0])
         return holding is not None and holding.job.attempt == fence[1]
 
-    def add(self, job: Job) -> Holding:
-        holding = self._holdings[job.id] = Holding(job)
-        return holding
+    def add(self, jobs: Sequence[Job]) -> list[Holding]:
+        holdings = [Holding(job) for job in jobs]
+        self._holdings.update({holding.job.id: holding for holding in holdings})
+        return holdings
 
     def remove(self, job: Job) -> None:
         holding = self._holdings.get(job.id)

@@ -242,7 +242,7 @@ class Worker:
         return stock <= self._pace.advance // 2
 
     def _deliver(self, jobs: list[Job]) -> None:
-        self._buffer.put([self._held.add(job) for job in jobs])
+        self._buffer.put(self._held.add(jobs))
 
     def _hand_on(self, finished: AttemptEnded) -> None:
         self._committer.put(finished)
@@ -290,7 +290,7 @@ class Worker:
         now = self._clock.now()
         outcome = decide(job, ShutDown(has_started=has_started), policy, now, self._random)
         self._released += 1
-        self._held.add(job)
+        self._held.add([job])
         self._committer.put(
             AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
         )

@@ -26,6 +26,7 @@ from perdure.engines.postgres.rows import (
 )
 from perdure.engines.postgres.verb import Script, Step, Verb
 from perdure.model.failure import Failure
+from perdure.model.outcome import Outcome
 from perdure.store.jobs import Ended
 
 Fence = tuple[str, int, str]
@@ -97,10 +98,11 @@ def fence(one: Ended) -> Fence:
 
 def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
     """Write what follows; for each whether its fence matched."""
+    is_uniform = _is_uniform(ended)
 
     def settling() -> Script[list[bool]]:
         doubtful = doubts.among(ended)
-        answers = yield from _parted(ended, doubtful)
+        answers = yield from _parted(ended, doubtful, is_uniform)
         if doubtful:
             doubts.settle([ended[place] for place in doubtful])
         return answers
@@ -108,20 +110,34 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
     return Verb(
         settling,
         # Only a batch in which a job dies that has a sink is more than one statement that changes something.
-        is_transaction=any(one.outcome.sink is not None for one in ended),
+        is_transaction=not is_uniform and any(one.outcome.sink is not None for one in ended),
         is_repeatable=True,
         keeps_plans=True,
         when_in_doubt=lambda: doubts.add(ended),
     )
 
 
-def _parted(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
+def _is_uniform(ended: Sequence[Ended]) -> bool:
+    """Whether all of these are plain successes of one worker with the same numbers, as most batches are."""
+    if not ended or ended[0].outcome is not ended[-1].outcome or not _is_plain(ended[0].outcome):
+        return False
+    return len({(one.attempt, one.worker, id(one.outcome)) for one in ended}) == 1
+
+
+def _is_plain(outcome: Outcome) -> bool:
+    return outcome.state == "succeeded" and outcome.note is None and outcome.queue is None
+
+
+def _parted(ended: Sequence[Ended], doubtful: set[int], is_uniform: bool) -> Script[list[bool]]:
     """Write the successes that are alike by themselves, if they are most of a batch, and the others as any batch."""
-    alike = [] if doubtful else _alike(ended)
+    alike = [] if doubtful else _alike(ended, is_uniform)
     if not alike:
         return (yield from script(ended, doubtful))
+    accepted = yield Step("commit_succeeded", _succeeded([ended[place] for place in alike]))
+    if len(accepted) == len(ended):
+        return [True] * len(ended)
     answers = [False] * len(ended)
-    for (number,) in (yield Step("commit_succeeded", _succeeded([ended[place] for place in alike]))):
+    for (number,) in accepted:
         answers[alike[number - 1]] = True
     if len(alike) < len(ended):
         left = sorted(set(range(len(ended))).difference(alike))
@@ -130,21 +146,25 @@ def _parted(ended: Sequence[Ended], doubtful: set[int]) -> Script[list[bool]]:
     return answers
 
 
-def _alike(ended: Sequence[Ended]) -> list[int]:
+def _alike(ended: Sequence[Ended], is_uniform: bool) -> list[int]:
     """The places of the largest group of plain successes, in the order of ids; none if they are not worth it."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for place, one in enumerate(ended):
-        outcome = one.outcome
-        if outcome.state == "succeeded" and outcome.note is None and outcome.queue is None:
-            key = (one.attempt, one.worker, outcome.lane, outcome.failures, outcome.recoveries)
-            groups.setdefault(key, []).append(place)
-    largest = max(groups.values(), key=len, default=[])
+    largest = list(range(len(ended))) if is_uniform else _largest_group(ended)
     is_worth_it = len(largest) == len(ended) or len(largest) > max(_FEW, len(ended) // 2)
     ids = [one.job_id for one in ended]
     # What to do about a fence twice, or an id that can be no job's, is known by script().
     if not is_worth_it or len(set(ids)) < len(ids) or not are_ids(ids):
         return []
     return sorted(largest, key=ids.__getitem__)
+
+
+def _largest_group(ended: Sequence[Ended]) -> list[int]:
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(ended):
+        outcome = one.outcome
+        if _is_plain(outcome):
+            key = (one.attempt, one.worker, outcome.lane, outcome.failures, outcome.recoveries)
+            groups.setdefault(key, []).append(place)
+    return max(groups.values(), key=len, default=[])
 
 
 def _succeeded(ended: Sequence[Ended]) -> dict[str, object]:

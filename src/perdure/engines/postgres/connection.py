@@ -140,7 +140,7 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         left = min(max(0.0, self.deadline - _CLOCK.monotonic()), _LONGEST_WAIT)
         timer = loop.call_later(left, _settle, come, TookTooLongError(_LATE))
         if wanted == READ:
-            # For all readings of an answer one wait: going through the loop for each would take longer than the reading.
+            # One wait for all readings of an answer: to go through the loop for each would take longer than to read.
             loop.add_reader(number, self._read, come)
         else:
             loop.add_reader(number, _settle, come)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
-from perdure.engines.postgres.rows import PRIORITY, RUN_AT, from_number, from_text, to_job
+from perdure.engines.postgres.rows import ID, PRIORITY, RUN_AT, from_number, from_text, to_job
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
 
+_by_time, _by_priority = itemgetter(RUN_AT, ID), itemgetter(PRIORITY)
 ROOM, DUE = 30, 31
 """Where these stand in a row, after the job's columns."""
 
@@ -72,7 +74,8 @@ def _in_order(claimed: Iterable[list[Row]]) -> list[Job]:
     """The jobs queue by queue: priority, then run_at, then id."""
     jobs: list[Job] = []
     for rows in claimed:
-        rows.sort(key=lambda row: (-row[PRIORITY], row[RUN_AT], row[0]))
+        rows.sort(key=_by_time)
+        rows.sort(key=_by_priority, reverse=True)
         jobs += map(to_job, rows)
     return jobs
 

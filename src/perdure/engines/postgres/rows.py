@@ -26,8 +26,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
 _NOTHING = (None,) * 14
-PRIORITY = 6
-RUN_AT = 7
+ID, PRIORITY, RUN_AT = 0, 6, 7
 """Where these columns stand in a job's row."""
 
 
