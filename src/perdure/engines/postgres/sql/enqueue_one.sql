@@ -19,24 +19,18 @@ INSERT INTO perdure.jobs (
     timeout,
     args
 )
-SELECT
+VALUES (
     :id::uuid,
     :task::text,
     :queue::text,
-    CASE WHEN asked.run_at <= asked.now THEN 'ready' ELSE 'waiting' END,
+    CASE WHEN COALESCE(:delay::bigint, :run_at::bigint - /*+ now */, 0) <= 0 THEN 'ready' ELSE 'waiting' END,
     :priority::integer,
-    asked.run_at,
+    COALESCE(/*+ now */ + :delay::bigint, :run_at::bigint, /*+ now */),
     :delivery::text,
-    asked.now,
+    /*+ now */,
     :max_attempts::integer,
     :retry::text,
     :timeout::bigint,
     :args::bytea
-FROM (
-    SELECT
-        moment.now,
-        COALESCE(moment.now + :delay::bigint, :run_at::bigint, moment.now) AS run_at
-    FROM (SELECT /*+ now */ AS now) AS moment
-    OFFSET 0
-) AS asked
+)
 RETURNING CASE WHEN :channel::text IS NOT NULL THEN PG_NOTIFY(:channel::text, :sender::text)::text END
