@@ -23,7 +23,6 @@ READ = select.POLLIN
 READ_OR_WRITE = select.POLLIN | select.POLLOUT
 Asking = Generator[int, None, list[Row]]
 
-_TEXT, _BINARY = pq.Format.TEXT, pq.Format.BINARY
 _TUPLES = pq.ExecStatus.TUPLES_OK
 _DONE = pq.ExecStatus.COMMAND_OK
 _GOOD = (_TUPLES, _DONE)
@@ -47,13 +46,7 @@ class Plans:
             inner.send_prepare(name, found.text.encode())
             yield from self._answer()
             self._names[found.text] = name
-        formats = None
-        given = [_written(value) for value in values]
-        for value in values:
-            if isinstance(value, bytes):
-                formats = [_BINARY if isinstance(each, bytes) else _TEXT for each in values]
-                break
-        inner.send_query_prepared(name, given, formats, result_format=_BINARY)
+        inner.send_query_prepared(name, list(map(_written, values)), found.formats, result_format=pq.Format.BINARY)
         return (yield from self._answer())
 
     def _answer(self) -> Asking:
@@ -91,12 +84,12 @@ class Plans:
 
 def _written(value: Any) -> bytes | None:
     """A value as a parameter is sent; its type is the one that the statement gives it."""
-    if value is None or isinstance(value, bytes):
-        return value
     if isinstance(value, str):
         if "\0" in value:
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         return value.encode()
+    if value is None or isinstance(value, bytes):
+        return value
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, int):

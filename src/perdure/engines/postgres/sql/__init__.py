@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from psycopg import pq
 
 from perdure.engines.statements import load
 
 PACKAGE = "perdure.engines.postgres"
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+_BYTES = re.compile(r"(?<!:):([a-z_]+)::bytea(?!\[)")
 _SCHEMA = re.compile(r"\bperdure\.(?=[a-z])")
 
 
@@ -27,10 +29,12 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     text: str
     names: tuple[str, ...]
+    formats: list[pq.Format] | None
+    """How the parameters are written, where one of them is bytes."""
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
         """The values of the parameters in order."""
-        return [given[name] for name in self.names]
+        return list(map(given.__getitem__, self.names))
 
 
 @functools.cache
@@ -43,8 +47,11 @@ def statement(name: str, schema: str) -> Statement:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    text = _PARAMETER.sub(number, in_schema(load(PACKAGE, name), schema))
-    return Statement(name=name, text=text, names=tuple(names))
+    text = in_schema(load(PACKAGE, name), schema)
+    raw = set(_BYTES.findall(text))
+    text = _PARAMETER.sub(number, text)
+    formats = [pq.Format.BINARY if name in raw else pq.Format.TEXT for name in names] if raw else None
+    return Statement(name=name, text=text, names=tuple(names), formats=formats)
 
 
 def in_schema(text: str, schema: str) -> str:
