@@ -1,9 +1,8 @@
 -- Version 6: the same jobs with less work for the server. The table is locked for a moment, and nothing is rewritten.
 
--- The server reads each check anew in every statement that writes a job. Those that stay guard what the hot path relies on;
--- these four only ever see numbers that Perdure counted or checked itself.
+-- The server reads each check anew in every statement that writes a job. Those that stay guard what callers give and what
+-- the hot path relies on; these three only ever see what Perdure counted itself.
 ALTER TABLE perdure.jobs
-DROP CONSTRAINT IF EXISTS jobs_priority_check,
 DROP CONSTRAINT IF EXISTS jobs_attempt_check,
 DROP CONSTRAINT IF EXISTS jobs_failures_check,
 DROP CONSTRAINT IF EXISTS jobs_recoveries_check;
