@@ -23,6 +23,7 @@ _UNITS = {
     "d": timedelta(days=1),
     "w": timedelta(weeks=1),
 }
+_SIZES = tuple((unit, _UNITS[unit] // _MICROSECOND) for unit in ("d", "h", "m", "s", "ms", "us"))
 _MICRO_SIGNS = "µμ"  # the sign and the Greek letter look alike, and both are typed
 _PART = re.compile(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?\s*(us|[{_MICRO_SIGNS}]s|ms|s|m|h|d|w)\s*", re.ASCII)
 _BARE = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", re.ASCII)
@@ -56,9 +57,9 @@ def format_duration(value: timedelta) -> str:
         return "0s"
     sign, rest = ("-", -rest) if rest < 0 else ("", rest)
     parts = []
-    for unit in ("d", "h", "m", "s", "ms", "us"):
-        count, rest = divmod(rest, _UNITS[unit] // _MICROSECOND)
-        if count:
+    for unit, size in _SIZES:
+        if rest >= size:
+            count, rest = divmod(rest, size)
             parts.append(f"{count}{unit}")
     return sign + "".join(parts)
 

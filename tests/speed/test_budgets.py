@@ -42,7 +42,7 @@ BUDGETS = {
     "enqueue": 280,
     "succeed": 680,
     "succeed within a timeout": 724,
-    "fail": 1949,
+    "fail": 1886,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
     "SQLite: commit": 102,

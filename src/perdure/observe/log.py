@@ -56,9 +56,11 @@ class LogObserver:
 
     def _write(self, event: Event) -> None:
         line = _line(event)
-        if line is not None:
+        if line is not None and logger.isEnabledFor(line[0]):
             level, message, fields = line
-            logger.log(level, message, extra={"perdure": fields})
+            # Not by `log`, which looks through the stack for its caller: that is always this place.
+            said = {"perdure": fields}
+            logger.handle(logger.makeRecord(logger.name, level, __file__, 0, message, (), None, "_write", said))
 
 
 def configure(form: Literal["console", "json"], stream: TextIO) -> None:
