@@ -182,3 +182,19 @@ def test_a_migrated_store_has_the_same_shape_as_a_new_one(empty: str, schema: st
     other = tmp_path / "other"
     postgres.make_url(other)
     assert shape(schema) == shape(postgres.schema_of(other))
+
+
+def test_the_server_finds_out_little_about_any_column_of_jobs(empty: str, schema: str) -> None:
+    """Or it would go through a busy table at length again and again; a new column has to say what it needs too."""
+    open_it(empty, auto_migrate=True).close()
+    with psycopg.connect(postgres.shared_server()) as connection:
+        rows = connection.execute(
+            "SELECT attname, attstattarget FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+            [f"{quoted(schema)}.jobs"],
+        ).fetchall()
+    targets = dict(rows)
+    assert len(targets) > 30
+    assert {name for name, target in targets.items() if target is None or not 0 <= target <= 10} == set()
+    assert targets["args"] == 0
+    assert targets["queue"] == 10

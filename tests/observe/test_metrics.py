@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -19,7 +20,7 @@ from perdure.model.outcome import ShutDown, TaskUnknown, Vanished
 from perdure.observe.catalogue import BUCKETS, CATALOGUE
 from perdure.observe.exposition import Exposition
 from perdure.observe.look import Look
-from perdure.observe.metrics import MOST_PAIRS, MOST_TASKS, MetricsObserver
+from perdure.observe.metrics import MOST_PAIRS, MOST_TASKS, Cell, Histogram, MetricsObserver
 
 
 def unreachable():
@@ -284,3 +285,49 @@ def test_nothing_is_registered_in_the_registry_that_all_programs_share(app: App)
 
 def test_buckets_go_up() -> None:
     assert list(BUCKETS) == sorted(set(BUCKETS))
+
+
+def test_many_durations_at_once_fall_into_the_buckets_that_each_falls_into() -> None:
+    ends = [timedelta(seconds=end) for end in BUCKETS]
+    near = [end + step * timedelta(microseconds=1) for end in ends for step in (-1, 0, 1)]
+    durations = [*near, *near[::2], -SECOND, timedelta(0), timedelta(days=2)]
+    at_once, each = Histogram(), [0] * (len(BUCKETS) + 1)
+    at_once.observe(durations)
+    for duration in durations:
+        each[next((number for number, end in enumerate(ends) if duration <= end), len(BUCKETS))] += 1
+    assert at_once.buckets == each
+    assert at_once.sum == pytest.approx(sum(one.total_seconds() for one in durations) + 1)
+    at_once.observe([])
+    assert at_once.buckets == each
+
+
+def test_a_batch_counts_the_same_as_its_events_one_after_the_other() -> None:
+    events: list[Event] = [
+        attempt(),
+        attempt(raised()),
+        attempt(failures=1, took=timedelta(minutes=1)),
+        attempt(TaskUnknown()),
+        attempt(raised(), queue="other", failures=1000),
+        LeaseExpired(worker="w", held=1),
+        CommitLost(job=a_job(), outcome=attempt().outcome),
+    ]
+    together, apart = MetricsObserver(), MetricsObserver()
+    together.tell_all(events)
+    for event in events:
+        apart.tell(event)
+    assert numbers(together) == numbers(apart)
+
+
+def numbers(observer: MetricsObserver) -> dict[object, object]:
+    found: dict[object, object] = {"lost": observer.lease_lost}
+
+    def read(cells: Mapping[tuple[str, str], Cell]) -> None:
+        for name, cell in cells.items():
+            for field in Cell.__slots__:
+                value = getattr(cell, field)
+                if isinstance(value, Histogram):
+                    value = (tuple(value.buckets), round(value.sum, 9))
+                found[name, field] = dict(value) if isinstance(value, dict) else value
+
+    observer.read(read)
+    return found
