@@ -267,3 +267,22 @@ def test_the_reaper_commits_with_the_vanished_workers_id(scene: Scene) -> None:
     scene.store.deregister(WorkerId("worker-1")).wait()
     assert scene.end(job, failure(job, attempt="lost", reason="lost"))
     assert scene.get(job.id).state == "waiting"
+
+
+@pytest.mark.parametrize("fault", ["failed", "of another attempt", "of another worker", "nothing"])
+def test_between_two_equal_successes_anything_may_stand(scene: Scene, fault: str) -> None:
+    worker = scene.worker()
+    for _ in range(3):
+        scene.enqueue()
+    first, middle, last = scene.fetch(worker)
+    same = success(first, result=None)
+    between = {
+        "failed": ended(middle, failure(middle)),
+        "of another attempt": ended(middle, same, attempt=2),
+        "of another worker": ended(middle, same, worker=WorkerId("stranger")),
+        "nothing": ended(middle, same),
+    }[fault]
+    accepted = scene.store.commit([ended(first, same), between, ended(last, same)]).wait()
+    assert accepted == [True, fault in ("failed", "nothing"), True]
+    became = {"failed": "waiting", "nothing": "succeeded"}.get(fault, "running")
+    assert [scene.get(job.id).state for job in (first, middle, last)] == ["succeeded", became, "succeeded"]

@@ -16,6 +16,7 @@ from tests.conformance.scene import a_want
 from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
+from perdure.engines.postgres.connection import LoopConnection
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import EngineBusy, EngineError
 from perdure.store.reads import JobFilter
@@ -190,3 +191,21 @@ def test_names_of_queues_survive_a_fetch_from_several(scene: RealScene, name: st
     wants = [a_want(name), a_want("other")]
     fetched = scene.store.fetch(worker, wants, 10).wait()
     assert [(job.id, job.queue) for job in fetched.jobs] == [(job_id, name)]
+
+
+async def test_an_answer_of_many_readings_is_one_wait(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = RealScene(store)
+    worker = scene.worker()
+    await store.enqueue([scene.new_job(args=LARGE) for _ in range(20)])
+    waits: list[int] = []
+    wait_for = LoopConnection._wait_for
+
+    async def counted(connection: LoopConnection, wanted: int) -> None:
+        waits.append(wanted)
+        await wait_for(connection, wanted)
+
+    await store.fetch(worker, [a_want()], 1)
+    monkeypatch.setattr(LoopConnection, "_wait_for", counted)
+    assert len((await store.fetch(worker, [a_want()], 19)).jobs) == 19
+    # One for the rows, and one for the word that they are durable, unless that came with them.
+    assert 1 <= len(waits) <= 2
