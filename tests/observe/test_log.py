@@ -25,7 +25,8 @@ from perdure.model.event import (
     WorkerStopped,
 )
 from perdure.model.outcome import Cancelled, GaveUp, Returned, ShutDown, Snoozed, TaskUnknown, TimedOut, Vanished
-from perdure.observe.log import LogObserver, configure
+from perdure.observe.log import LogObserver
+from perdure.observe.log_stream import configure
 
 CANARY = "kanarienvogel"
 

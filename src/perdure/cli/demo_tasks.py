@@ -17,7 +17,7 @@ from perdure.app import App
 from perdure.cli.demo_ledger import FOLDER_VARIABLE, recorded
 from perdure.errors import GiveUp, RetryAfter
 from perdure.model.retry import Retry
-from perdure.observe.log import configure
+from perdure.observe.log_stream import configure
 from perdure.settings import Settings
 
 QUEUE = "shop"

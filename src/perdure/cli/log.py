@@ -8,7 +8,7 @@ import sys
 
 def show_log(form: str) -> None:
     """Write the log to stderr, unless the app has set up logging by itself."""
-    from perdure.observe.log import configure  # here, so that help does not wait for it
+    from perdure.observe.log_stream import configure  # here, so that help does not wait for it
 
     if not logging.getLogger().handlers and not logging.getLogger("perdure").handlers:
         configure("json" if form == "json" else "console", sys.stderr)

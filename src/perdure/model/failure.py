@@ -165,6 +165,8 @@ _VARYING = (
 
 
 def _escape(text: str) -> str:
+    if text.isprintable():
+        return text  # as most are
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 

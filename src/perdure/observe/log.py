@@ -1,6 +1,6 @@
-"""Log lines: one per attempt that did not simply succeed, one per change of a worker, none per success.
+"""What is said in the log: a line per attempt that did not simply succeed and per change of a worker, none per success.
 
-Two forms: `console` for people, `json` for machines, one object a line. Payloads and secrets never appear.
+Payloads and secrets never appear.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, TextIO, assert_never
-
-import msgspec
+from typing import assert_never
 
 from perdure.duration import format_duration
 from perdure.model.event import (
@@ -30,8 +28,13 @@ from perdure.model.event import (
     WorkerStopped,
 )
 from perdure.model.failure import clean
+from perdure.observe.log_stream import Line, write
 
-logger = logging.getLogger("perdure")
+_ROUNDED = timedelta(milliseconds=1)
+_ROUGH = timedelta(seconds=1)
+_LONG = timedelta(seconds=10)
+_SENTENCE = 200
+"""How much of an error's first line is said."""
 
 
 class LogObserver:
@@ -43,6 +46,7 @@ class LogObserver:
 
     def tell_all(self, events: Sequence[Event]) -> None:
         plain = None
+        lines = []
         for event in events:
             if type(event) is AttemptEnded:
                 # Nothing is said of a plain success; most are, and then most are the same value.
@@ -52,41 +56,14 @@ class LogObserver:
                 if outcome.state == "succeeded" and outcome.note is None:
                     plain = outcome
                     continue
-            self._write(event)
-
-    def _write(self, event: Event) -> None:
-        line = _line(event)
-        if line is not None and logger.isEnabledFor(line[0]):
-            level, message, fields = line
-            # Not by `log`, which looks through the stack for its caller: that is always this place.
-            said = {"perdure": fields}
-            logger.handle(logger.makeRecord(logger.name, level, __file__, 0, message, (), None, "_write", said))
+            line = _line(event)
+            if line is not None:
+                lines.append(line)
+        if lines:
+            write(lines)
 
 
-def configure(form: Literal["console", "json"], stream: TextIO) -> None:
-    """Send the lines to a stream; for programs that have no logging of their own."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
-    logger.handlers[:] = [handler]
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-
-
-class _Json(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        fields: dict[str, object] = {
-            "time": record.created,
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        fields.update(getattr(record, "perdure", {}))
-        return msgspec.json.encode(fields).decode()
-
-
-_Line = tuple[int, str, dict[str, object]]
-
-
-def _line(event: Event) -> _Line | None:
+def _line(event: Event) -> Line | None:
     match event:
         case AttemptEnded():
             return _attempt(event)
@@ -136,7 +113,7 @@ def _line(event: Event) -> _Line | None:
             assert_never(event)
 
 
-def _attempt(event: AttemptEnded) -> _Line:
+def _attempt(event: AttemptEnded) -> Line:
     job, outcome = event.job, event.outcome
     fields: dict[str, object] = {
         "event": f"attempt_{outcome.attempt}",
@@ -149,8 +126,13 @@ def _attempt(event: AttemptEnded) -> _Line:
         "failures": outcome.failures,
         "max_attempts": _limit(event),
     }
+    why = ""
     if outcome.error is not None:
-        fields["error"] = clean(str(outcome.error), 300)
+        text = str(outcome.error)
+        fields["error"] = error = clean(text, 300)
+        first = text.partition("\n")[0]
+        # Most errors are one short line, which is clean.
+        why = f": {first if first == error and len(first) <= _SENTENCE else clean(first, _SENTENCE)}"
     if outcome.delay is not None:
         fields["delay"] = outcome.delay.total_seconds()
     if job.schedule is not None:
@@ -160,10 +142,10 @@ def _attempt(event: AttemptEnded) -> _Line:
     level = logging.ERROR if outcome.state == "dead" else logging.WARNING
     if outcome.attempt in ("released", "snoozed") or outcome.state in ("succeeded", "cancelled"):
         level = logging.INFO
-    return level, _sentence(event), fields
+    return level, _sentence(event, why), fields
 
 
-def _forward_failed(event: ForwardFailed) -> _Line:
+def _forward_failed(event: ForwardFailed) -> Line:
     error = clean(event.error, 300)
     fields: dict[str, object] = {
         "event": "forward_failed",
@@ -180,9 +162,8 @@ def _forward_failed(event: ForwardFailed) -> _Line:
     return logging.ERROR, text, fields
 
 
-def _sentence(event: AttemptEnded) -> str:
+def _sentence(event: AttemptEnded, why: str) -> str:
     job, outcome = event.job, event.outcome
-    why = "" if outcome.error is None else f": {clean(str(outcome.error).split(chr(10))[0], 200)}"
     match outcome.state:
         case "waiting" | "ready" if outcome.verb == "fail":
             delay = outcome.delay or timedelta(0)
@@ -214,10 +195,11 @@ def _limit(event: AttemptEnded) -> int:
 
 
 def _rounded(delay: timedelta) -> str:
-    milliseconds = timedelta(milliseconds=1)
-    step = milliseconds if delay < timedelta(seconds=10) else timedelta(seconds=1)
+    if not delay:
+        return "0s"
+    step = _ROUNDED if delay < _LONG else _ROUGH
     return format_duration(round(delay / step) * step)
 
 
 def _clock_time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+    return moment.isoformat(" ", "seconds")[:19]
