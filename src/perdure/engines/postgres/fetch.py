@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 
-from perdure.engines.postgres.rows import ID, PRIORITY, RUN_AT, from_number, from_text, to_job
+from perdure.engines.postgres.rows import CLAIMED, ID, PRIORITY, RUN_AT, from_number, from_text, to_claimed
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _by_time, _by_priority = itemgetter(RUN_AT, ID), itemgetter(PRIORITY)
-ROOM, DUE = 30, 31
-"""Where these stand in a row, after the job's columns."""
+ROOM, DUE = CLAIMED, CLAIMED + 1
+"""Where these stand in a row, after what it gives of the job."""
 
 
 def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Verb[Fetched]:
@@ -67,16 +67,16 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
     if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
-    return Fetched(jobs=_in_order(claimed.values()), rooms=tuple(rooms), due=due)
+    return Fetched(jobs=_in_order(claimed, worker), rooms=tuple(rooms), due=due)
 
 
-def _in_order(claimed: Iterable[list[Row]]) -> list[Job]:
+def _in_order(claimed: dict[str, list[Row]], worker: WorkerId) -> list[Job]:
     """The jobs queue by queue: priority, then run_at, then id."""
     jobs: list[Job] = []
-    for rows in claimed:
+    for queue, rows in claimed.items():
         rows.sort(key=_by_time)
         rows.sort(key=_by_priority, reverse=True)
-        jobs += map(to_job, rows)
+        jobs += to_claimed(rows, queue, worker)
     return jobs
 
 

@@ -6,18 +6,18 @@ backslash as two. Batches travel as one JSON text, in which bytes are base64.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.verb import Row
 from perdure.model.failure import Failure
-from perdure.model.job import Job, JobId
+from perdure.model.job import Job, JobId, WorkerId
 
 _MICROSECOND = timedelta(microseconds=1)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
@@ -25,68 +25,78 @@ _IDS = re.compile(f"{_ID.pattern}(?:,{_ID.pattern})*", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
-_NOTHING = (None,) * 14
-ID, PRIORITY, RUN_AT = 0, 6, 7
-"""Where these columns stand in a job's row."""
+ID, ARGS, RUN_AT, CREATED_AT, PRIORITY = 0, 1, 2, 3, 4
+"""Where these columns stand in the row of a claim; what comes after created_at is the same for most jobs of a task."""
+CLAIMED = 24
+"""How many columns a claim gives of a job."""
 
 
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
-    (
-        job_id,
-        task,
-        queue,
-        state,
-        lane,
-        args,
-        priority,
-        run_at,
-        attempt,
-        failures,
-        recoveries,
-        delivery,
-        created_at,
-        worker,
-        started_at,
-        is_cancelling,
-    ) = row[:16]
-    job = Job(
-        id=job_id,
-        task=to_name(task),
-        queue=to_name(queue),
+    queue, state, worker, is_cancelling, result, ended_at = row[CLAIMED:]
+    return replace(
+        _claimed(row, to_text(queue), to_worker(worker)),
         state=state,
-        lane=lane,
-        args=bytes(args),
-        priority=priority,
-        run_at=from_microseconds(run_at),
-        attempt=attempt,
-        failures=failures,
-        recoveries=recoveries,
-        delivery=delivery,
-        created_at=from_microseconds(created_at),
-        worker=None if worker is None else to_name(worker),
-        started_at=None if started_at is None else from_microseconds(started_at),
+        args=bytes(row[ARGS]),
         is_cancelling=is_cancelling,
+        result=None if result is None else bytes(result),
+        ended_at=to_moment(ended_at),
     )
-    if row[16:30] == _NOTHING:
-        # Most jobs that are fetched: what is null need not be looked at.
-        return job
-    return msgspec.structs.replace(
-        job,
-        origin=to_optional_text(row[16]),
-        unique=to_optional_text(row[17]),
-        max_attempts=row[18],
-        retry=to_optional_text(row[19]),
-        timeout=to_duration(row[20]),
-        delay=to_duration(row[21]),
-        reason=to_optional_text(row[22]),
-        error=to_failure(row[23]),
-        result=None if row[24] is None else bytes(row[24]),
-        ended_at=to_moment(row[25]),
-        replayed_at=to_moment(row[26]),
-        parked_at=to_moment(row[27]),
-        schedule=to_optional_text(row[28]),
-        tick_at=to_moment(row[29]),
+
+
+def to_claimed(rows: Iterable[Row], queue: str, worker: WorkerId) -> list[Job]:
+    """The jobs of rows with the columns of fragments/claimed_columns.sql, just claimed."""
+    # What is the same for many is read once.
+    alike: dict[Row, Job] = {}
+    jobs = []
+    for row in rows:
+        job_id, args, run_at, created_at = row[:PRIORITY]
+        rest = row[PRIORITY:CLAIMED]
+        like = alike.get(rest)
+        if like is None:
+            like = alike[rest] = _claimed(row, queue, worker)
+        jobs.append(
+            replace(
+                like,
+                id=job_id,
+                args=bytes(args),
+                run_at=from_microseconds(run_at),
+                created_at=from_microseconds(created_at),
+            )
+        )
+    return jobs
+
+
+def _claimed(row: Row, queue: str, worker: WorkerId) -> Job:
+    """A job as a claim gives it, but its args."""
+    return Job(
+        id=row[ID],
+        task=to_text(row[5]),
+        queue=queue,
+        state="running",
+        lane=row[6],
+        args=b"",
+        priority=row[PRIORITY],
+        run_at=from_microseconds(row[RUN_AT]),
+        attempt=row[7],
+        failures=row[8],
+        recoveries=row[9],
+        delivery=row[10],
+        created_at=from_microseconds(row[CREATED_AT]),
+        worker=worker,
+        started_at=to_moment(row[11]),
+        origin=to_optional_text(row[12]),
+        unique=to_optional_text(row[13]),
+        max_attempts=row[14],
+        retry=to_optional_text(row[15]),
+        timeout=to_duration(row[16]),
+        delay=to_duration(row[17]),
+        reason=to_optional_text(row[18]),
+        error=to_failure(row[19]),
+        replayed_at=to_moment(row[20]),
+        parked_at=to_moment(row[21]),
+        schedule=to_optional_text(row[22]),
+        tick_at=to_moment(row[23]),
     )
 
 
@@ -102,12 +112,6 @@ def to_text(text: str) -> str:
     if "\\" in text:
         return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], text)
     return text
-
-
-@functools.lru_cache(1024)  # the jobs of a batch are of few tasks, queues and workers
-def to_name(text: str) -> Any:
-    """The same for a name that comes again and again."""
-    return to_text(text)
 
 
 def from_optional_text(text: str | None) -> str | None:

@@ -23,5 +23,5 @@ WHERE id = ANY(
     )
 )
 RETURNING
-    /*+ job_columns */,
+    /*+ claimed_columns */,
     (SELECT want.room FROM want)

@@ -52,6 +52,6 @@ WHERE id = ANY(
     )
 )
 RETURNING
-    /*+ job_columns */,
+    /*+ claimed_columns */,
     (SELECT want.room FROM want),
     (SELECT COUNT(*) FROM due)
