@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from tests.conformance.scene import LEASE, SECOND, Scene, a_want, failure, success
+from tests.conformance.scene import LEASE, SECOND, Scene, a_want, an_error, ended, failure, success
 
 from perdure.clock import Clock
 from perdure.errors import LeaseLost
@@ -30,6 +31,74 @@ def test_a_claimed_job_runs_under_its_worker_in_a_new_attempt(scene: Scene) -> N
     assert (job.id, job.state, job.worker, job.attempt) == (job_id, "running", worker, 1)
     assert job.started_at == scene.clock.now()
     assert scene.get(job_id) == job
+
+
+# Jobs that have most in common are read together; each has something of its own.
+OWN: tuple[dict[str, Any], ...] = (
+    {},
+    {"args": b'{"args":[1]}'},
+    {"args": b'"' + b"x" * 1000 + b'"'},
+    {"task": "report"},
+    {"task": "a\\0b"},
+    {"priority": 5},
+    {"priority": -5},
+    {"unique": "1"},
+    {"unique": ""},
+    {"max_attempts": 1},
+    {"max_attempts": 7},
+    {"retry": "fixed(1s)"},
+    {"retry": "1"},
+    {"delivery": "at_most_once"},
+    {"timeout": SECOND},
+    {"timeout": 7 * SECOND},
+    {"run_at": datetime(2029, 12, 31, tzinfo=UTC)},
+    {"run_at": datetime(2029, 12, 30, tzinfo=UTC)},
+)
+
+
+def test_each_of_many_claimed_jobs_is_told_as_it_is(scene: Scene) -> None:
+    worker = scene.worker(lease=100 * LEASE)
+    for _ in range(2):
+        for own in OWN:
+            scene.enqueue(**own)
+            scene.pass_time(SECOND)
+        jobs = scene.fetch(worker)
+        assert len(jobs) == len(OWN)
+        assert jobs == [scene.get(job.id) for job in jobs]
+        assert {getattr(job, name) for job in jobs for name in ("max_attempts", "timeout", "retry", "unique")} == {
+            None,
+            1,
+            7,
+            SECOND,
+            7 * SECOND,
+            "fixed(1s)",
+            "1",
+            "",
+        }
+        for job in jobs:
+            scene.end(job, success(job))
+
+
+def test_each_of_many_retries_is_told_as_it_is(scene: Scene) -> None:
+    worker = scene.worker()
+    for own in OWN:
+        scene.enqueue(**own)
+    again = [
+        ended(
+            job,
+            failure(job, state="ready", delay=number % 3 * SECOND, failures=number % 2, error=an_error(f"no {number}")),
+        )
+        for number, job in enumerate(scene.fetch(worker))
+    ]
+    assert scene.store.commit(again).wait() == [True] * len(OWN)
+    scene.pass_time(SECOND)
+    jobs = scene.fetch(worker)
+    assert len(jobs) == len(OWN)
+    assert jobs == [scene.get(job.id) for job in jobs]
+    assert {job.error.message for job in jobs if job.error} == {f"no {number}" for number in range(len(OWN))}
+    assert {(job.attempt, job.failures, job.delay) for job in jobs} == {
+        (2, failures, seconds * SECOND) for failures in (0, 1) for seconds in (0, 1, 2)
+    }
 
 
 def test_a_job_is_claimed_once(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -21,6 +22,8 @@ WITHIN = 200
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _CLAIMED = 4
 """How many fields a claim changes; they come first."""
+_KINDS = 1000
+"""How many kinds of jobs are remembered."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -57,6 +60,16 @@ class Record(msgspec.Struct, frozen=True):
     timeout: bytes
     tick_at: bytes
     args: bytes
+
+
+# Where the fields stand in which jobs of a kind differ, counted from the first that a claim leaves alone; then those
+# that say nothing about a job that runs.
+_DELAY, _RUN_AT, _CREATED_AT = (
+    Record.__struct_fields__.index(name) - _CLAIMED for name in ("delay", "run_at", "created_at")
+)
+_PAST = tuple(
+    Record.__struct_fields__.index(name) - _CLAIMED for name in ("attempt_ended_at", "token", "fingerprint", "ended_at")
+)
 
 
 def within_or_beside(value: bytes) -> tuple[bytes, bytes]:
@@ -129,8 +142,7 @@ def to_claimed(
         rest, within, _ = rest.rsplit(END, 2)
         like = alike.get(rest)
         if like is None:
-            like = replace(to_job(job_id, text, None, None), state="running", worker=worker, started_at=started_at)
-            alike[rest] = like
+            like = alike[rest] = _claimed(rest, worker, started_at)
         job = replace(
             like,
             id=JobId(job_id.decode()),
@@ -139,6 +151,29 @@ def to_claimed(
         )
         jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
     return jobs
+
+
+def _claimed(rest: bytes, worker: WorkerId, started_at: datetime) -> Job:
+    """A job just claimed, but its id, args, attempt and error: from what its record has between claim and args."""
+    fields = rest.split(END)
+    delay, run_at, created_at = fields[_DELAY], fields[_RUN_AT], fields[_CREATED_AT]
+    fields[_DELAY], fields[_RUN_AT], fields[_CREATED_AT] = b"", b"0", b"0"
+    for place in _PAST:
+        fields[place] = b""
+    return replace(
+        _kind(tuple(fields)),
+        worker=worker,
+        started_at=started_at,
+        delay=to_duration(delay),
+        run_at=from_microseconds(int(run_at)),
+        created_at=from_microseconds(int(created_at)),
+    )
+
+
+@functools.lru_cache(_KINDS)
+def _kind(fields: tuple[bytes, ...]) -> Job:
+    """What the running jobs of a kind have in common."""
+    return to_job(b"", END.join((b"running", b"0", b"", b"", *fields, b"", b"")), None, None)
 
 
 def to_text(value: bytes) -> str | None:
