@@ -59,8 +59,9 @@ class _StreamHandler(logging.StreamHandler[TextIO]):
         texts: list[str] = []
         self.acquire()
         try:
-            for record.levelno, record.msg, fields in lines:
-                record.levelname = logging.getLevelName(record.levelno)
+            for level, message, fields in lines:
+                record.levelno, record.levelname = level, logging.getLevelName(level)
+                record.msg = message
                 vars(record)["perdure"] = fields
                 texts += (self.format(record), self.terminator)
             self.stream.write("".join(texts))
