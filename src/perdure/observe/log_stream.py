@@ -49,7 +49,7 @@ class _StreamHandler(logging.StreamHandler[TextIO]):
         self.setFormatter(_Json() if form == "json" else _Console())
 
     def is_alone(self) -> bool:
-        """Whether nobody else listens, and nobody chooses what is to be heard, but by its level."""
+        """Whether nobody else listens, and nothing but the logger's level chooses what is heard."""
         is_only = logger.handlers == [self] and not logger.propagate and not logger.disabled
         return is_only and not (logger.filters or self.filters or self.level)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
@@ -167,14 +168,12 @@ class MetricsObserver:
                 pass
 
     def _count_enqueued(self, event: JobsEnqueued) -> None:
-        cell, queue, task = None, "", ""
-        for new, made in zip(event.jobs, event.ids, strict=True):
-            if new.id == made:
-                # Jobs of one batch are mostly of one kind.
-                if cell is None or new.task is not task or new.queue is not queue:
-                    queue, task = new.queue, new.task
-                    cell = self._cell(queue, task)
-                cell.enqueued += 1
+        made = [(new.queue, new.task) for new, id in zip(event.jobs, event.ids, strict=True) if new.id == id]
+        if len(made) == 1:  # a Counter for one would cost more than all the rest
+            self._cell(*made[0]).enqueued += 1
+            return
+        for (queue, task), count in Counter(made).items():
+            self._cell(queue, task).enqueued += count
 
     def expect(self, names: Iterable[tuple[str, str]]) -> None:
         """Show these queues and tasks from the first, at 0: the first increase of a counter is seen only so."""
