@@ -205,6 +205,8 @@ class App:
     @property
     def store(self) -> Store:
         """The open store; opened when first asked for."""
+        if (store := self._store) is not None:
+            return store
         with self._lock:
             if self._store is None:
                 self._store = self.surroundings.open_store()
@@ -235,8 +237,7 @@ class App:
         if not jobs:
             return []
         connection = connection_of(jobs)
-        began = self.surroundings.clock.now()
-        new = self.new_jobs(jobs)
+        began, new = self.surroundings.clock.now(), self.new_jobs(jobs)
         store = self.store
         ids = store.enqueue(new).wait() if connection is None else store.enqueue_within(connection, new)
         self._observing.enqueued(new, ids, began)
@@ -247,8 +248,7 @@ class App:
         if not jobs:
             return []
         connection = connection_of(jobs)
-        began = self.surroundings.clock.now()
-        new = self.new_jobs(jobs)
+        began, new = self.surroundings.clock.now(), self.new_jobs(jobs)
         store = self.store
         ids = await (store.enqueue(new) if connection is None else store.enqueue_within_async(connection, new))
         self._observing.enqueued(new, ids, began)

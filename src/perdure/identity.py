@@ -26,14 +26,18 @@ class Ids:
         self._pid = 0
 
     def job(self) -> JobId:
-        return self.jobs(1)[0]
+        with self._lock:
+            self._last = body = make_id(self._clock.now(), self._noise(), self._last)
+        return format_id(body)
 
     def jobs(self, count: int) -> list[JobId]:
         """Many at once: the first by the clock and by chance, the others next to it."""
+        if count == 1:
+            return [self.job()]
         with self._lock:
             first = make_id(self._clock.now(), self._noise(), self._last)
             self._last = last = first + count - 1
-        return [format_id(first)] if count == 1 else [format_id(body) for body in range(first, last + 1)]
+        return [format_id(body) for body in range(first, last + 1)]
 
     def worker(self) -> WorkerId:
         return WorkerId(self.job())

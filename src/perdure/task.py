@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
@@ -121,6 +122,7 @@ class Task(Generic[P, R_co]):
         self.signature = inspect.signature(function)
         self.producer = producer
         self._arity = _arity(self.signature)
+        self._plain = bind_named(self, b"", _PLAIN)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Just call the function, here and now."""
@@ -141,15 +143,15 @@ class Task(Generic[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """The task with these arguments, for `enqueue_many` and schedules."""
-        return self._bound(_PLAIN, args, kwargs)
+        return self.bound(self._plain, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Make a durable job of it; blocks until it is stored, gives its id."""
-        return self.producer.enqueue_many([self._bound(_PLAIN, args, kwargs)])[0]
+        return self.producer.enqueue_many([self.bound(self._plain, args, kwargs)])[0]
 
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """The same, awaited."""
-        return (await self.producer.enqueue_many_async([self._bound(_PLAIN, args, kwargs)]))[0]
+        return (await self.producer.enqueue_many_async([self.bound(self._plain, args, kwargs)]))[0]
 
     def options(
         self,
@@ -182,7 +184,8 @@ class Task(Generic[P, R_co]):
         )
         return Prepared(self, options)
 
-    def _bound(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+    def bound(self, plain: Bound, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        """What is bound already, with these arguments, if they fit."""
         if kwargs or len(args) not in self._arity:
             try:
                 self.signature.bind(*args, **kwargs)
@@ -191,7 +194,7 @@ class Task(Generic[P, R_co]):
                     f"These arguments do not fit the task {self.name}{self.signature}: {error}.",
                     "Enqueue with the arguments that the function takes.",
                 ) from None
-        return bind_named(self, encode_args(args, kwargs, self.producer.max_payload), options)
+        return replace(plain, args=encode_args(args, kwargs, self.producer.max_payload))
 
 
 class Prepared(Generic[P, R_co]):
@@ -199,11 +202,11 @@ class Prepared(Generic[P, R_co]):
 
     def __init__(self, task: Task[P, R_co], options: Options) -> None:
         self._task = task
-        self._options = options
+        self._plain = bind_named(task, b"", options)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """The task with these arguments and options."""
-        return self._task._bound(self._options, args, kwargs)
+        return self._task.bound(self._plain, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Make a durable job of it; blocks until it is stored, gives its id."""

@@ -71,9 +71,11 @@ async def test_a_fault_stays_with_its_request(scene: Scene, store: SqliteStore, 
     assert await store.count(JobFilter()) == 4
 
 
-def asked(scene: Scene, count: int) -> tuple[list[Request[list[JobId]]], list[asyncio.Future[list[JobId]]]]:
+def asked(
+    store: SqliteStore, scene: Scene, count: int
+) -> tuple[list[Request[list[JobId]]], list[asyncio.Future[list[JobId]]]]:
     """Requests as they reach a transactor, and what their waiters hold."""
-    requests = [Request(Enqueue([scene.new_job()]), None, None) for _ in range(count)]
+    requests = [Request(store._writer, Enqueue([scene.new_job()])) for _ in range(count)]
     return requests, [request.expect_on_loop() for request in requests]
 
 
@@ -81,7 +83,7 @@ async def test_those_who_give_up_while_the_lock_is_waited_for_are_passed_over(
     open_file: Open, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_file(is_inline=True)
-    requests, futures = asked(Scene(store, clock), 10)
+    requests, futures = asked(store, Scene(store, clock), 10)
 
     def begin_late(connection: sqlite3.Connection, rng: random.Random) -> None:
         for future in futures[1:6]:
@@ -96,7 +98,7 @@ async def test_those_who_give_up_while_the_lock_is_waited_for_are_passed_over(
 
 async def test_one_who_gives_up_just_before_the_answer_harms_nobody(open_file: Open, clock: VirtualClock) -> None:
     store = open_file(is_inline=True)
-    requests, futures = asked(Scene(store, clock), 10)
+    requests, futures = asked(store, Scene(store, clock), 10)
     store.transactor.run(requests)
     futures[0].cancel()
     async with asyncio.timeout(10):

@@ -11,15 +11,15 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
-from perdure.engines.sqlite.request import Asked, Request
+from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import EngineBusy, EngineError, PerdureError
 from perdure.store.reads import JobFilter
 
 
-def asking(store: SqliteStore, work: Callable[[], object]) -> Asked[object]:
+def asking(store: SqliteStore, work: Callable[[], object]) -> Request[object]:
     """A request of the writer that does this."""
-    return Asked(store._writer, Request(lambda connection, now: work(), None, None))
+    return Request(store._writer, lambda connection, now: work())
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -25,7 +25,7 @@ from perdure.engines.postgres import commit as postgres_commit
 from perdure.engines.postgres import fetch as postgres_fetch
 from perdure.engines.postgres.commit import Doubts
 from perdure.engines.postgres.verb import Row, Verb
-from perdure.engines.sqlite import commit, fetch
+from perdure.engines.sqlite import checkpoint, commit, fetch
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.rows import from_new_job
 from perdure.model.decide import decide
@@ -39,10 +39,12 @@ SLACK = 1.03 if sys.version_info[:2] == (3, 11) else 1.35
 """Other versions of Python count other instructions for the same code; the budgets are those of 3.11."""
 
 BUDGETS = {
-    "enqueue": 267,
+    "enqueue": 228,
+    "enqueue one by one": 595,
     "succeed": 680,
     "succeed within a timeout": 724,
     "fail": 1804,
+    "SQLite: enqueue one by one": 986,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
     "SQLite: commit": 102,
@@ -157,6 +159,38 @@ def test_an_enqueued_job_stays_within_its_budget(app: App) -> None:
         app._store = real
     assert len(set(ids)) == JOBS
     check("enqueue", counted.count)
+
+
+def test_jobs_that_are_enqueued_one_by_one_stay_within_their_budget(app: App) -> None:
+    real = app.store
+    app._store = Costless(real)  # type: ignore[assignment]
+    returns = app.tasks["returns"]
+    try:
+        with Instructions() as counted:
+            ids = [returns.enqueue(number) for number in range(JOBS)]
+    finally:
+        app._store = real
+    assert len(set(ids)) == JOBS
+    check("enqueue one by one", counted.count)
+
+
+def test_jobs_that_are_put_into_a_file_one_by_one_stay_within_their_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How often the length of the log is looked at depends on the time that passes.
+    monkeypatch.setattr(checkpoint, "GAP", 3600.0)
+    stored = App(f"sqlite:///{tmp_path}/jobs.db")
+
+    @stored.task
+    async def returns(number: int) -> None: ...
+
+    returns.enqueue(0)  # once before it counts, as below
+    with Instructions() as counted:
+        for number in range(JOBS):
+            returns.enqueue(number)
+    assert stored.client().count() == JOBS + 1
+    stored.close()
+    check("SQLite: enqueue one by one", counted.count)
 
 
 def test_the_engine_in_a_file_stays_within_its_budget(app: App, tmp_path: Path) -> None:

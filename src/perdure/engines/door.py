@@ -39,6 +39,12 @@ class Door:
         if self._is_shut:
             raise EngineError("The store is closed.", "Open it again to go on.")
 
+    def check_unlocked(self) -> None:
+        """The same, and where the store was opened, for who keeps `close()` out by other means than the lock."""
+        if self._is_shut or os.getpid() != self._pid:
+            with self.lock:
+                self.check()
+
     def shut(self) -> bool:
         """Let nothing more in; whether this call did that. In a forked child there is nothing to shut."""
         if os.getpid() != self._pid:

@@ -168,10 +168,12 @@ class MetricsObserver:
                 pass
 
     def _count_enqueued(self, event: JobsEnqueued) -> None:
-        made = [(new.queue, new.task) for new, id in zip(event.jobs, event.ids, strict=True) if new.id == id]
-        if len(made) == 1:  # a Counter for one would cost more than all the rest
-            self._cell(*made[0]).enqueued += 1
+        jobs, ids = event.jobs, event.ids
+        if len(jobs) == 1:  # what counts many would cost one more than all the rest
+            if jobs[0].id == ids[0]:
+                self._cell(jobs[0].queue, jobs[0].task).enqueued += 1
             return
+        made = [(new.queue, new.task) for new, id in zip(jobs, ids, strict=True) if new.id == id]
         for (queue, task), count in Counter(made).items():
             self._cell(queue, task).enqueued += count
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from perdure.errors import UsageError
 from perdure.runtime.membership import on_loop
 from perdure.runtime.supervisor import stop_with_supervisor
 from perdure.runtime.worker import Worker
+
+_SWITCH = 0.001
+"""After how many seconds a thread lets another run, where the engine's threads and the event loop need each other."""
 
 
 def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
@@ -32,10 +37,26 @@ async def _run(make_worker: Callable[[], Worker]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
-        await worker.run()
+        with _switching() if worker.has_embedded_engine else contextlib.nullcontext():
+            await worker.run()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _switching() -> Iterator[None]:
+    """Have threads take turns more often.
+
+    An engine in this process gives Python up for each statement, and gets it back from a busy loop only when that has
+    had its time: with Python's own 5 ms, statement for statement, the two would hardly ever work at once.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _SWITCH))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _once_a_second(stop: Callable[[], None], loop: asyncio.AbstractEventLoop) -> Callable[[], None]:

@@ -141,6 +141,11 @@ class Worker:
         """How many slots are busy, and how many there are."""
         return self._executor.busy, self._plan.concurrency
 
+    @property
+    def has_embedded_engine(self) -> bool:
+        """Whether the store's engine works in threads beside this worker."""
+        return self._store.capabilities.is_embedded
+
     def problems(self) -> list[str]:
         """Why this worker cannot run jobs as it should; nothing when it can."""
         found = ["it is stopping"] if self._stopping.is_set() else []

@@ -16,5 +16,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     has_caller_transactions: bool
     is_shared: bool
     """Whether other processes can open the same store."""
+    is_embedded: bool = False
+    """Whether the engine itself works in threads of this process."""
     warnings: tuple[str, ...] = ()
     """What `perdure doctor` should tell about this engine as it was found."""

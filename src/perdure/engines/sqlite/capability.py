@@ -23,6 +23,7 @@ def capabilities(path: str | None) -> Capabilities:
         durability=durability,
         has_caller_transactions=path is not None,
         is_shared=path is not None,
+        is_embedded=True,
         warnings=_warnings(path),
     )
 

@@ -47,20 +47,39 @@ Peek = Callable[[sqlite3.Connection, int], T | NotAnswered]
 
 
 class Request(Generic[T]):
-    """One use of a verb."""
+    """One use of a verb, and the reply to it; see store.reply.Reply."""
 
-    __slots__ = ("_done", "_error", "_future", "_is_answered", "_result", "peek", "wakes", "work")
+    # Of the class until they are set: most requests are answered where they are made, and set few of them.
+    _result: T | None = None
+    _error: BaseException | None = None
+    _is_answered = False
+    _done: threading.Lock | None = None
+    _future: asyncio.Future[T] | None = None
 
-    def __init__(self, work: Work[T], peek: Peek[T] | None, wakes: Callable[[T], bool] | None) -> None:
+    def __init__(
+        self, where: Taker, work: Work[T], peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None
+    ) -> None:
+        self._where = where
         self.work = work
         self.peek = peek
         self.wakes = wakes
         """Tells from the answer whether jobs may have become ready or due; None: never."""
-        self._result: T | None = None
-        self._error: BaseException | None = None
-        self._is_answered = False
-        self._done: threading.Lock | None = None
-        self._future: asyncio.Future[T] | None = None
+
+    def wait(self) -> T:
+        if not self._where.do(self):
+            done = self.expect_in_thread()
+            self._where.submit(self)
+            done.acquire()
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._result)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._where.is_immediate:
+            return self.wait()
+        future = self.expect_on_loop()
+        self._where.submit(self)
+        return (yield from future)
 
     def expect_in_thread(self) -> threading.Lock:
         """Make a thread the waiter: the lock is released when the answer is there."""
@@ -93,11 +112,6 @@ class Request(Generic[T]):
     def fail(self, error: BaseException) -> None:
         self._error, self._is_answered = error, False
 
-    def result(self) -> T:
-        if self._error is not None:
-            raise self._error
-        return cast("T", self._result)
-
     def release(self) -> None:
         """Let the waiter go on; for a future this must run on its loop."""
         if self._done is not None:
@@ -125,30 +139,6 @@ class Taker(Protocol):
     def do(self, request: AnyRequest) -> bool:
         """Do the request here and now, in the calling thread, if that is best; whether it was done."""
         ...
-
-
-class Asked(Generic[T]):
-    """The reply to a verb; see store.reply.Reply."""
-
-    __slots__ = ("_request", "_where")
-
-    def __init__(self, where: Taker, request: Request[T]) -> None:
-        self._where = where
-        self._request = request
-
-    def wait(self) -> T:
-        if not self._where.do(self._request):
-            done = self._request.expect_in_thread()
-            self._where.submit(self._request)
-            done.acquire()
-        return self._request.result()
-
-    def __await__(self) -> Generator[Any, None, T]:
-        if self._where.is_immediate:
-            return self.wait()
-        future = self._request.expect_on_loop()
-        self._where.submit(self._request)
-        return (yield from future)
 
 
 def deliver(requests: Sequence[AnyRequest]) -> None:

@@ -31,7 +31,7 @@ from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.reader import Readers
-from perdure.engines.sqlite.request import Asked, Peek, Request, Taker, Work
+from perdure.engines.sqlite.request import Peek, Request, Taker, Work
 from perdure.engines.sqlite.schema import migrate, schema_status
 from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
@@ -99,7 +99,7 @@ class SqliteStore:
             self._writer.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
-        return self._write(enqueue.Enqueue(jobs), wakes=_always)
+        return Request(self._writer, enqueue.Enqueue(jobs), None, _always)
 
     def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         try:
@@ -300,11 +300,11 @@ class SqliteStore:
     def _write(
         self, work: Work[T], *, peek: Peek[T] | None = None, wakes: Callable[[T], bool] | None = None
     ) -> Reply[T]:
-        return Asked(self._writer, Request(work, peek, wakes))
+        return Request(self._writer, work, peek, wakes)
 
     def _read(self, work: Work[T]) -> Reply[T]:
         where: Taker = self._readers or self._writer
-        return Asked(where, Request(work, work, None))
+        return Request(where, work, work)
 
 
 def _always(answer: object) -> bool:

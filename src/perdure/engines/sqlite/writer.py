@@ -69,15 +69,16 @@ class Transactor:
             return self.run([request])
         connection, work = self._connection, request.work
         try:
-            # What is one statement is best not wrapped into two more; nothing else goes by the time that it is given.
+            # What is one statement is best not wrapped into two more: SQLite makes a transaction of it, and has it
+            # durable when it returns. Nothing else goes by the time that it is given.
             single: Callable[[int], Statement | None] | None = getattr(work, "single", None)
             one = None if single is None else single(to_microseconds(self._clock.now()))
-            # [INV-1] As in _transact.
-            with connection:
-                if one is not None:
-                    begin(connection, self._rng, one[0], one[1])
-                    request.answer(one[2])
-                else:
+            if one is not None:
+                begin(connection, self._rng, one[0], one[1])
+                request.answer(one[2])
+            else:
+                # [INV-1] As in _transact.
+                with connection:
                     begin(connection, self._rng)
                     request.answer(work(connection, to_microseconds(self._clock.now())))
         except BaseException as error:
@@ -187,8 +188,8 @@ class Writer:
         if self._is_crowded or not self._queue.empty():
             return False
         with turn:
-            with self._door.lock:
-                self._door.check()
+            # Who closes the store waits for the thread, and that for this turn.
+            self._door.check_unlocked()
             self._caller = own
             is_waking = self._transactor.run_own(request)
             self._caller = None

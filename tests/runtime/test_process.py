@@ -1,0 +1,70 @@
+"""What a worker process makes of its signals, and of the threads beside its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from perdure import App
+from perdure.runtime.process import _once_a_second, run_until_signalled
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop whose time the test sets."""
+
+    moment = 100.0
+
+    def time(self) -> float:
+        return self.moment
+
+
+def test_a_stop_that_a_supervised_worker_hears_twice_is_one_stop():
+    loop, stops = Loop(), []
+    heard = _once_a_second(lambda: stops.append(loop.moment), loop)
+    heard()
+    loop.moment += 0.5
+    heard()
+    assert stops == [100.0]
+    loop.moment += 1.0
+    heard()
+    assert stops == [100.0, 101.5]
+    loop.close()
+
+
+@pytest.mark.parametrize("is_embedded", [True, False])
+def test_threads_take_turns_more_often_only_beside_an_embedded_engine(is_embedded: bool):
+    class Worker:
+        has_embedded_engine = is_embedded
+
+        async def run(self) -> None:
+            seen.append(sys.getswitchinterval())
+
+        def stop(self) -> None: ...
+
+    seen: list[float] = []
+    before = sys.getswitchinterval()
+    run_until_signalled(lambda: cast(Any, Worker()))
+    assert (seen[0] < before) == is_embedded
+    assert sys.getswitchinterval() == before
+
+
+def test_a_worker_on_a_file_lets_its_engine_work_beside_the_loop(tmp_path: Path):
+    app = App(f"sqlite:///{tmp_path}/jobs.db", auto_migrate=True)
+    seen: list[float] = []
+
+    @app.task
+    async def looks() -> None:
+        seen.append(sys.getswitchinterval())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    looks.enqueue()
+    before = sys.getswitchinterval()
+    app.run_worker()
+    assert seen[0] < before
+    assert sys.getswitchinterval() == before
