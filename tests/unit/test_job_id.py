@@ -89,9 +89,10 @@ def test_a_moment_without_a_zone_is_refused() -> None:
 
 
 def test_a_forked_process_does_not_use_the_chance_of_its_parent() -> None:
-    ids = Ids(VirtualClock(), SystemRandom(), stock=64)
+    clock = VirtualClock()
+    ids = Ids(clock, SystemRandom(), stock=64)
     ids.job()
-    ids._last = 0  # or both would only count up from it
+    clock.advance(timedelta(seconds=1))  # or both would only count up from it
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.write(writing, ids.job().encode())
@@ -104,9 +105,31 @@ def test_a_forked_process_does_not_use_the_chance_of_its_parent() -> None:
 
 
 def test_of_a_stock_of_chance_nothing_is_used_twice() -> None:
-    ids = Ids(VirtualClock(), SystemRandom(), stock=8)
+    clock = VirtualClock()
+    ids = Ids(clock, SystemRandom(), stock=8)
     values = []
     for _ in range(100):
-        ids._last = 0  # or ids that come too fast would count up instead
+        clock.advance(timedelta(milliseconds=1))  # or ids that come too fast would count up instead
         values.append(ids.job()[19:])
     assert len(set(values)) == 100
+
+
+class Jumping(VirtualClock):
+    """A clock that goes back as well."""
+
+    def jump(self, microseconds: int) -> None:
+        self._now += timedelta(microseconds=microseconds)
+
+
+@given(st.lists(st.tuples(st.integers(-3000, 3000), st.integers(1, 4)), max_size=50), st.integers(0, 2**32))
+def test_ids_made_one_by_one_and_together_only_grow_whatever_the_clock_does(
+    steps: list[tuple[int, int]], seed: int
+) -> None:
+    clock = Jumping(NOW)
+    ids = Ids(clock, Random(seed), stock=3)
+    texts = []
+    for step, count in steps:
+        clock.jump(step)
+        texts += ids.jobs(count)
+    assert texts == sorted(set(texts))
+    assert all(str(uuid.UUID(text)) == text and uuid.UUID(text).version == 7 for text in texts)
