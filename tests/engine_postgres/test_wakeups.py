@@ -121,6 +121,19 @@ def test_jobs_that_come_one_by_one_are_each_announced_by_their_own_statement(pac
     assert paced.heard(within=0.2) == 0
 
 
+def test_a_single_slow_commit_does_not_keep_the_next_job_quiet(paced: Paced) -> None:
+    assert paced.after(1000).enqueue(took=300)  # the first has its connection to open
+    for _ in range(3):
+        assert [paced.after(5).enqueue() for _ in range(2)] == [True] * 2
+        assert paced.after(5).enqueue(took=20)
+    paced.after(1000)
+    assert paced.heard(within=0.2) == 0
+
+
+def test_where_commits_are_slow_hints_are_rare(paced: Paced) -> None:
+    assert [paced.after(1).enqueue(took=10) for _ in range(7)] == [True, True, False, True, False, True, False]
+
+
 def test_a_busy_producer_announces_its_jobs_now_and_then_and_sends_nothing_besides(paced: Paced) -> None:
     paced.after(1000)
     carried = [paced.enqueue() for _ in range(200)]

@@ -2,7 +2,8 @@
 
 A NOTIFY makes all commits of the database wait for each other, so each process sends few: the first goes with the
 statement that made jobs, those that come close upon it are owed and sent as one. How close follows how long such a
-statement takes: where commits are quick each single job is announced at once, where they queue up hints become rare.
+statement takes: where commits are quick each single job is announced at once, where they queue up hints become rare,
+though not for a single slow one.
 The next statement that may carry a hint carries what is owed as well, for nothing; only when none comes soon is it sent
 by itself, so that the last of many jobs is announced too. What this process does itself wakes its own subscribers
 directly. One thread with a connection of its own listens, and sends what is owed; it starts when there is the first
@@ -32,7 +33,7 @@ _BUSY_GAP = 0.008
 _MOST_GAP = 0.025
 """Between these lies the shortest time between two hints to other processes, in seconds."""
 _GAP_PER_COMMIT = 2.0
-"""How many times as long as the statement that carried one hint the gap to the next one is."""
+"""How many times as long as the statement that carried a hint the gap to the next one is, the shorter of the last two."""
 _CLOSE = 0.003
 """Whoever makes jobs that close upon each other, in seconds, is busy: then the gap is not the least one."""
 _GAPS_OWED = 2.0
@@ -62,6 +63,7 @@ class PostgresWakeups:
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
         self._gap = _MOST_GAP
+        self._took = 0.0
         self._last_sent = float("-inf")
         self._left_out = 0
         self._is_busy = False
@@ -103,7 +105,10 @@ class PostgresWakeups:
 
     def sent(self) -> None:
         """The statement that carried a hint is done: what it took says how soon the next may go."""
-        took = self._clock.monotonic() - self._last_sent
+        took, before = self._clock.monotonic() - self._last_sent, self._took
+        self._took = took
+        # One slow commit between quick ones is the disk's mood, or a connection's beginning; nothing queues up for it.
+        took = min(took, before)
         self._gap = min(_MOST_GAP, max(_BUSY_GAP if self._is_busy else _LEAST_GAP, _GAP_PER_COMMIT * took))
 
     def failed(self, hint: Hint) -> None:
