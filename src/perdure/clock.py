@@ -21,6 +21,10 @@ class Clock(Protocol):
         """The wall-clock time, aware, in UTC."""
         ...
 
+    def microseconds(self) -> int:
+        """The same as the engines keep it: whole microseconds since 1970."""
+        ...
+
     def monotonic(self) -> float:
         """Seconds from an arbitrary start, never going back."""
         ...
@@ -35,6 +39,9 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def microseconds(self) -> int:
+        return time.time_ns() // 1000
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -52,6 +59,9 @@ class VirtualClock:
 
     def now(self) -> datetime:
         return self._now
+
+    def microseconds(self) -> int:
+        return to_microseconds(self.now())
 
     def monotonic(self) -> float:
         return (self._now - self._start).total_seconds()

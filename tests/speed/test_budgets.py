@@ -44,7 +44,7 @@ BUDGETS = {
     "succeed": 680,
     "succeed within a timeout": 724,
     "fail": 1804,
-    "SQLite: enqueue one by one": 986,
+    "SQLite: enqueue one by one": 967,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
     "SQLite: commit": 102,

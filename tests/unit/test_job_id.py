@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perdure.clock import VirtualClock
 from perdure.identity import Ids
-from perdure.model.job import format_id, make_id
+from perdure.model.job import format_chance, format_id, id_moment, join_id, make_id
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 NOISE = st.integers(0, 2**62 - 1)
@@ -133,3 +133,15 @@ def test_ids_made_one_by_one_and_together_only_grow_whatever_the_clock_does(
         texts += ids.jobs(count)
     assert texts == sorted(set(texts))
     assert all(str(uuid.UUID(text)) == text and uuid.UUID(text).version == 7 for text in texts)
+
+
+@given(MOMENTS, NOISE)
+def test_an_id_in_parts_is_the_same_id(moment: datetime, noise: int) -> None:
+    made = join_id(id_moment(VirtualClock(moment).microseconds()), format_chance(noise))
+    assert made == format_id(make_id(moment, noise, 0))
+
+
+@given(MOMENTS, st.integers(0, 2**32))
+def test_an_id_is_made_of_the_moment_and_of_chance_alone(moment: datetime, seed: int) -> None:
+    made = Ids(VirtualClock(moment), Random(seed)).job()
+    assert made == format_id(make_id(moment, Random(seed).getrandbits(62), 0))

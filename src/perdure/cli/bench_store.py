@@ -19,7 +19,7 @@ import msgspec
 
 from perdure.app import App
 from perdure.cli.session import sqlite_path
-from perdure.clock import SystemClock
+from perdure.clock import SystemClock, to_microseconds
 from perdure.configuration import Configuration
 from perdure.errors import EngineError, EngineUnreachable
 from perdure.model.decide import decide
@@ -178,6 +178,9 @@ class LongAgo:
 
     def now(self) -> datetime:
         return _LONG_AGO
+
+    def microseconds(self) -> int:
+        return to_microseconds(_LONG_AGO)
 
     def monotonic(self) -> float:
         return 0.0

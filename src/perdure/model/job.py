@@ -23,7 +23,10 @@ LOWEST_PRIORITY = -100
 HIGHEST_PRIORITY = 100
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOW = 2**62 - 1
+_MICROSECOND = timedelta(microseconds=1)
+CHANCE = 62
+"""How many bits of an id are left to chance."""
+_LOW = 2**CHANCE - 1
 _ID = "%08x-%04x-7%03x-%04x-%012x"
 
 
@@ -132,13 +135,20 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 def make_id(now: datetime, noise: int, after: int) -> int:
     """A UUIDv7 value as an integer, above `after` whatever the clock does; `noise` is 62 random bits.
 
-    48 bits of milliseconds, 12 bits of their fraction, 62 random bits: ids sort by the time they were made.
+    The moment comes first: ids sort by the time they were made.
     """
-    since = now - _EPOCH
-    milliseconds, fraction = divmod(since.microseconds, 1000)
-    milliseconds += (since.days * 86_400 + since.seconds) * 1000
-    body = (milliseconds << 12 | fraction * 4096 // 1000) << 62 | noise & _LOW
+    return put_id(id_moment((now - _EPOCH) // _MICROSECOND), noise, after)
+
+
+def put_id(moment: int, noise: int, after: int) -> int:
+    """The same from the part of it that tells the time."""
+    body = moment << CHANCE | noise & _LOW
     return body if body > after else after + 1
+
+
+def id_moment(microseconds: int) -> int:
+    """What an id tells of the time since 1970: 48 bits of milliseconds, 12 bits of their fraction."""
+    return (microseconds << 12) // 1000
 
 
 def derive_id(job: Job, purpose: str) -> JobId:
@@ -153,3 +163,14 @@ def format_id(body: int) -> JobId:
     """The canonical text of a value from make_id, with UUID's version and variant bits put in."""
     parts = (body >> 90, body >> 74 & 0xFFFF, body >> 62 & 0xFFF, body >> 48 & 0x3FFF | 0x8000, body & 0xFFFFFFFFFFFF)
     return JobId(_ID % parts)
+
+
+def join_id(moment: int, chance: str) -> JobId:
+    """The same text from its parts: what `id_moment` gave, and what `format_chance` made of the random bits."""
+    text = moment.to_bytes(8, "big").hex()
+    return JobId(f"{text[1:9]}-{text[9:13]}-7{text[13:]}-{chance}")
+
+
+def format_chance(noise: int) -> str:
+    """The text of an id's random bits, with UUID's variant before them."""
+    return f"{noise >> 48 | 0x8000:04x}-{noise & 0xFFFFFFFFFFFF:012x}"

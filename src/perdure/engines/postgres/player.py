@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncRawCursor, RawCursor
 
-from perdure.clock import Clock, SystemClock, to_microseconds
+from perdure.clock import Clock, SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import LoopConnection, ThreadConnection
 from perdure.engines.postgres.fault import kind_of, to_perdure_error
@@ -96,7 +96,7 @@ class Player:
 
     def now(self) -> int | None:
         """The time to be taken for the store's; None in real time: then the server's own clock counts."""
-        return None if self._clock is None else to_microseconds(self._clock.now())
+        return None if self._clock is None else self._clock.microseconds()
 
     def pause(self, turn: int) -> float:
         """How long to wait before the next try."""

@@ -33,7 +33,7 @@ _BUSY_GAP = 0.008
 _MOST_GAP = 0.025
 """Between these lies the shortest time between two hints to other processes, in seconds."""
 _GAP_PER_COMMIT = 2.0
-"""How many times as long as the statement that carried a hint the gap to the next one is, the shorter of the last two."""
+"""How many times as long as the quicker of the last two statements that carried hints the gap to the next one is."""
 _CLOSE = 0.003
 """Whoever makes jobs that close upon each other, in seconds, is busy: then the gap is not the least one."""
 _GAPS_OWED = 2.0

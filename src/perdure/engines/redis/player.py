@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from perdure.clock import Clock, SystemClock, to_microseconds
+from perdure.clock import Clock, SystemClock
 from perdure.engines.redis.address import Address
 from perdure.engines.redis.client import LoopClient, ThreadClient
 from perdure.engines.redis.fault import IN_DOUBT, kind_of, to_perdure_error
@@ -145,7 +145,7 @@ class Player:
         return ("EVAL", script(call.script).text, *self._rest(call))
 
     def _rest(self, call: Call) -> tuple[Argument, ...]:
-        now = b"" if self._clock is None else to_microseconds(self._clock.now())
+        now = b"" if self._clock is None else self._clock.microseconds()
         return (1, self._tag, now, self._sender, *call.arguments)
 
     async def _client_of_loop(self) -> LoopClient:

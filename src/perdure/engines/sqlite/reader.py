@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 
-from perdure.clock import Clock, to_microseconds
+from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.sqlite.connection import connect_reader, roll_back
 from perdure.engines.sqlite.fault import to_perdure_error
@@ -73,6 +73,6 @@ class Readers:
     def _read(self, connection: sqlite3.Connection, request: AnyRequest) -> None:
         connection.execute("BEGIN")
         try:
-            request.answer(request.work(connection, to_microseconds(self._clock.now())))
+            request.answer(request.work(connection, self._clock.microseconds()))
         finally:
             roll_back(connection)

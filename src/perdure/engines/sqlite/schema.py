@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 
-from perdure.clock import Clock, to_microseconds
+from perdure.clock import Clock
 from perdure.engines.migrator import Migration, missing, wanted_version
 from perdure.engines.sqlite.connection import begin, roll_back
 from perdure.store.reads import SchemaStatus
@@ -40,7 +40,7 @@ def migrate(connection: sqlite3.Connection, clock: Clock, *, auto_migrate: bool)
                 connection.execute(text)
             connection.execute(
                 "INSERT INTO perdure_schema (version, applied_at) VALUES (?, ?)",
-                (migration.version, to_microseconds(clock.now())),
+                (migration.version, clock.microseconds()),
             )
         connection.execute("COMMIT")
     except BaseException:

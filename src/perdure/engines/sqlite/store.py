@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.clock import Clock, to_microseconds
+from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.sqlite import (
     commit,
@@ -103,7 +103,7 @@ class SqliteStore:
 
     def enqueue_within(self, connection: object, jobs: Sequence[NewJob]) -> list[JobId]:
         try:
-            return enqueue.enqueue_within(connection, self._path, to_microseconds(self._clock.now()), jobs)
+            return enqueue.enqueue_within(connection, self._path, self._clock.microseconds(), jobs)
         except Exception as error:
             raise to_perdure_error(error, self._path or ":memory:") from error
 
@@ -112,7 +112,7 @@ class SqliteStore:
 
     def complete_within(self, connection: object, ended: Ended) -> bool:
         try:
-            accepted = commit.complete_within(connection, self._path, to_microseconds(self._clock.now()), ended)
+            accepted = commit.complete_within(connection, self._path, self._clock.microseconds(), ended)
         except Exception as error:
             raise to_perdure_error(error, self._path or ":memory:") from error
         # The ordinary commit that follows asks what became of it; a failed one has nothing to ask.

@@ -16,7 +16,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from perdure.clock import Clock, to_microseconds
+from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
@@ -72,7 +72,7 @@ class Transactor:
             # What is one statement is best not wrapped into two more: SQLite makes a transaction of it, and has it
             # durable when it returns. Nothing else goes by the time that it is given.
             single: Callable[[int], Statement | None] | None = getattr(work, "single", None)
-            one = None if single is None else single(to_microseconds(self._clock.now()))
+            one = None if single is None else single(self._clock.microseconds())
             if one is not None:
                 begin(connection, self._rng, one[0], one[1])
                 request.answer(one[2])
@@ -80,7 +80,7 @@ class Transactor:
                 # [INV-1] As in _transact.
                 with connection:
                     begin(connection, self._rng)
-                    request.answer(work(connection, to_microseconds(self._clock.now())))
+                    request.answer(work(connection, self._clock.microseconds()))
         except BaseException as error:
             request.fail(to_perdure_error(error, self._where))
             if isinstance(error, Exception):
@@ -99,7 +99,7 @@ class Transactor:
     def _peek(self, requests: Sequence[AnyRequest]) -> list[AnyRequest]:
         """Answer by reading what can be; give back the rest."""
         left = []
-        now = to_microseconds(self._clock.now())
+        now = self._clock.microseconds()
         for request in requests:
             assert request.peek is not None
             try:
@@ -122,7 +122,7 @@ class Transactor:
                 begin(self._connection, self._rng)
                 is_begun = True
                 # Read under the write lock, so that time never runs backwards from one transaction to the next.
-                now = to_microseconds(self._clock.now())
+                now = self._clock.microseconds()
                 # Looked at again, for the lock may have taken long: what nobody waits for is best not begun.
                 waiting = [request for request in requests if not request.is_abandoned]
                 for alike in _alike(waiting) if len(waiting) != 1 else [waiting]:
