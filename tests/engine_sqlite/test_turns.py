@@ -11,6 +11,7 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
+from perdure.clock import VirtualClock
 from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import EngineBusy, EngineError, PerdureError
@@ -116,3 +117,20 @@ def test_closing_waits_for_a_caller_at_work(open_file: Open) -> None:
     assert answers == ["done"]
     with pytest.raises(EngineError, match="closed"):
         asking(store, threading.get_ident).wait()
+
+
+def test_who_only_ever_waits_for_its_own_calls_has_no_thread_beside_it(open_file: Open) -> None:
+    before = set(threading.enumerate())
+    store = open_file()
+    Scene(store, VirtualClock()).enqueue()
+    assert set(threading.enumerate()) == before
+    store.close()
+
+
+async def test_what_is_awaited_is_done_by_a_thread_that_ends_with_the_store(open_file: Open) -> None:
+    before = set(threading.enumerate())
+    store = open_file()
+    await store.enqueue([Scene(store, VirtualClock()).new_job()])
+    assert [thread.name for thread in set(threading.enumerate()) - before] == ["perdure-sqlite-writer"]
+    store.close()
+    assert set(threading.enumerate()) == before

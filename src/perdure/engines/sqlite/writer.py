@@ -4,7 +4,8 @@ The thread waits for requests, takes all that have queued up, runs them in one t
 them together: group commit without timers, for what arrives while a commit is in flight is the next batch. If one
 request of a batch fails, the batch is rolled back and each runs alone, so that nobody pays for another's fault. A
 caller that would only wait, while nobody else asks for anything, takes the connection and does its own request: that
-saves two changes of threads. `close()` lets the thread finish what was asked before.
+saves two changes of threads, and a program that only ever does so has no thread. `close()` lets the thread finish what
+was asked before.
 """
 
 from __future__ import annotations
@@ -167,12 +168,15 @@ class Writer:
         self._caller: int | None = None
         self._is_crowded = False
         self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="perdure-sqlite-writer", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def submit(self, request: AnyRequest) -> None:
         with self._door.lock:
             self._door.check()
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="perdure-sqlite-writer", daemon=True)
+                thread.start()
+                self._thread = thread
             self._queue.put(request)
 
     def do(self, request: AnyRequest) -> bool:
@@ -188,7 +192,7 @@ class Writer:
         if self._is_crowded or not self._queue.empty():
             return False
         with turn:
-            # Who closes the store waits for the thread, and that for this turn.
+            # Who closes the connection waits for this turn.
             self._door.check_unlocked()
             self._caller = own
             is_waking = self._transactor.run_own(request)
@@ -199,8 +203,11 @@ class Writer:
 
     def close(self) -> None:
         """Finish what was submitted, then close the connection; the door is shut already."""
-        self._queue.put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        with self._turn:
+            self._transactor.close()
 
     def _run(self) -> None:
         is_open = True
@@ -217,8 +224,6 @@ class Writer:
             except Exception:
                 # The waiters have been told; the thread lives on for the next ones.
                 continue
-        with self._turn:
-            self._transactor.close()
 
     def _take(self, request: AnyRequest | None) -> tuple[list[AnyRequest], bool]:
         """All that has queued up behind the first, and whether more may come."""
