@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
+import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conformance.scene import Scene
@@ -13,6 +17,7 @@ from tests.engine_sqlite.conftest import Open
 from perdure.engines.sqlite import checkpoint
 from perdure.engines.sqlite.log import Log
 from perdure.engines.sqlite.store import SqliteStore
+from perdure.store.reads import JobFilter
 
 THRESHOLD = 128 * 1024
 BATCH = 64 * 1024
@@ -141,3 +146,82 @@ def test_the_file_is_whole_after_many_checkpoints(scene: Scene, store: SqliteSto
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert connection.execute("SELECT COUNT(*) FROM perdure_jobs").fetchone() == (600,)
     connection.close()
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> int:
+    """New logs are made longer soon after the tables were made; gives how long they become."""
+    monkeypatch.setattr(checkpoint, "THRESHOLD", 4 * THRESHOLD)
+    monkeypatch.setattr(checkpoint, "GROWN", THRESHOLD + 2 * 16 * 1024)
+    return 5 * THRESHOLD + 2 * 16 * 1024
+
+
+def enqueue_few(scene: Scene, count: int) -> list[str]:
+    return [scene.enqueue() for _ in range(count)]
+
+
+def test_a_log_that_grows_by_small_commits_is_made_longer_in_one_go(
+    scene: Scene, path: Path, small_steps: int, tmp_path: Path
+) -> None:
+    ids = enqueue_few(scene, 10)
+    assert log_size(path) == small_steps
+    assert rounds(path) == 0
+    # As a crash would leave it: SQLite has to find the end of what was written by itself.
+    for ending in ("", "-wal"):
+        shutil.copy(f"{path}{ending}", tmp_path / f"copy.db{ending}")
+    with sqlite3.connect(tmp_path / "copy.db") as copy:
+        assert [row[0] for row in copy.execute("SELECT id FROM perdure_jobs ORDER BY id")] == sorted(ids)
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    copy.close()
+
+
+def test_a_log_that_was_made_longer_is_begun_anew_like_any_other(scene: Scene, path: Path, small_steps: int) -> None:
+    enqueue_few(scene, 10)
+    until_round(scene, path, 3)
+    assert log_size(path) < small_steps + 2 * BATCH
+
+
+def test_a_log_that_grows_by_large_commits_is_left_to_grow(scene: Scene, path: Path, small_steps: int) -> None:
+    before = log_size(path)
+    scene.store.enqueue([scene.new_job(args=b"x" * 3000) for _ in range(45)]).wait()
+    assert before + THRESHOLD < log_size(path) < 4 * THRESHOLD
+
+
+def test_a_log_is_not_made_longer_while_another_writes(
+    scene: Scene, store: SqliteStore, path: Path, outsider: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue_few(scene, 10)
+    before = log_size(path)
+    monkeypatch.setattr(checkpoint, "THRESHOLD", 4 * THRESHOLD)
+    monkeypatch.setattr(checkpoint, "GROWN", THRESHOLD)
+    outsider.execute("BEGIN IMMEDIATE")
+    keeper = store.transactor._checkpointer
+    assert keeper is not None
+    keeper._last_size = before - 1
+    keeper._make_room(store.transactor._connection)
+    assert log_size(path) == before
+    outsider.execute("ROLLBACK")
+    keeper._last_size = before - 1
+    keeper._make_room(store.transactor._connection)
+    assert log_size(path) == 5 * THRESHOLD
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(
+    scene: Scene, path: Path, small_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pwrite(file: int, data: bytes, place: int) -> int:
+        if tried:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        tried.append(place)
+        return real(file, data[:1000], place)
+
+    tried: list[int] = []
+    real: Any = os.pwrite
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    count = 0
+    while not tried and count < 50:
+        scene.enqueue()
+        count += 1
+    assert tried == [log_size(path)]
+    scene.enqueue()
+    assert scene.store.count(JobFilter()).wait() == count + 1

@@ -1,7 +1,8 @@
 """Keeps the write-ahead log short: one owner at a time copies it into the file, and has it begun anew.
 
 The log's own file keeps its length, and the next round overwrites it: a commit that makes its file longer costs a sync
-twice, for the file system has to note the length. Only a log that has grown far too long is cut off.
+twice, for the file system has to note the length. For the same reason a new log that grows by many small commits is
+made as long as it may become in one go. Only a log that has grown far too long is cut off.
 
 SQLite below 3.51.3 can lose pages when a checkpoint meets a writer that starts the log anew. So no connection of
 Perdure checkpoints by itself; after a commit that left the log long, the writer takes a lock of its own file beside the
@@ -11,9 +12,11 @@ that.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
+from collections.abc import Iterator
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import BUSY_TIMEOUT
@@ -27,6 +30,8 @@ GAP = 0.005
 """For how many seconds after a look the log is taken to be as it was."""
 _FAR_TOO_LONG = 4
 """From how many thresholds on the log's file is cut off."""
+GROWN = 256 * 1024
+"""How many bytes long a new log is before it is made longer; one that grows by as much between two looks is not."""
 
 
 class Checkpointer:
@@ -38,6 +43,7 @@ class Checkpointer:
         self._next_try = 0.0
         self._next_look = 0.0
         self._clock = SystemClock()
+        self._last_size = 0
         self._lock = f"{path}-checkpoint"
         os.close(os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600))
 
@@ -49,6 +55,7 @@ class Checkpointer:
         self._next_look = now + GAP
         if not self._log.reaches(THRESHOLD):
             self._next_size, self._next_try = THRESHOLD, 0.0
+            self._make_room(connection)
             return
         if now < self._next_try and not self._log.reaches(self._next_size):
             return
@@ -58,6 +65,20 @@ class Checkpointer:
 
     def close(self) -> None:
         self._log.close()
+
+    def _make_room(self, connection: sqlite3.Connection) -> None:
+        """Make a new log's file longer if it grows by small steps; if that cannot be, it grows on."""
+        size = self._log.size
+        step, self._last_size = size - self._last_size, size
+        if not GROWN <= size < THRESHOLD or not 0 < step < GROWN:
+            return
+        try:
+            # Nobody else writes to the log while this connection may.
+            with _waiting(connection, 0), connection:
+                connection.execute("BEGIN IMMEDIATE")
+                self._log.lengthen(THRESHOLD + GROWN)
+        except (sqlite3.Error, OSError):
+            return
 
     def _checkpoint(self, connection: sqlite3.Connection) -> bool:
         """Whether the log was copied, and begins anew."""
@@ -73,13 +94,21 @@ class Checkpointer:
         how = "TRUNCATE" if self._log.size > _FAR_TOO_LONG * THRESHOLD else "RESTART"
         try:
             # Long enough to get the write lock between others' commits, short enough not to wait for a slow reader.
-            connection.execute("PRAGMA busy_timeout = 250")
-            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
-            if not busy:
-                connection.execute(statement("begin_log"))
+            with _waiting(connection, 250):
+                busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+                if not busy:
+                    connection.execute(statement("begin_log"))
         except sqlite3.Error:
             # What was committed is safe in the log; a later commit tries again.
             return False
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
         return not busy
+
+
+@contextlib.contextmanager
+def _waiting(connection: sqlite3.Connection, milliseconds: int) -> Iterator[None]:
+    """Have the connection wait no longer than that for others."""
+    connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")

@@ -12,6 +12,8 @@ import os
 _HEAD = 32
 _FRAME = 24
 """What stands before each page."""
+_STRETCH = 1 << 20
+"""How many bytes are written at once to make the file longer."""
 
 
 class Log:
@@ -44,6 +46,22 @@ class Log:
             return False
         self._earlier[place] = found
         return False
+
+    def lengthen(self, size: int) -> None:
+        """Make the file so long, with nothing in it; only for who holds the write lock, or it might hit a frame."""
+        file = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            before = end = os.fstat(file).st_size
+            try:
+                while end < size:
+                    end += os.pwrite(file, bytes(min(size - end, _STRETCH)), end)
+                os.fsync(file)
+            except OSError:
+                # Where the disk is full, what is left of it is for frames.
+                os.ftruncate(file, before)
+                raise
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         if self._file is not None:
