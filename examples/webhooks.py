@@ -32,10 +32,10 @@ class Receiver(BaseHTTPRequestHandler):
         Receiver.calls += 1
         body = self.rfile.read(int(self.headers["Content-Length"]))
         status = 503 if Receiver.calls < 3 else 200 if self.is_signed(body) else 401
+        print(f"attempt {self.headers['Perdure-Attempt']} of {self.headers['Idempotency-Key'][:8]}… answered {status}")
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
-        print(f"attempt {self.headers['Perdure-Attempt']} of {self.headers['Idempotency-Key'][:8]}… answered {status}")
 
     def is_signed(self, body: bytes) -> bool:
         try:
