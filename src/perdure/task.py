@@ -143,15 +143,15 @@ class Task(Generic[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """The task with these arguments, for `enqueue_many` and schedules."""
-        return self.bound(self._plain, args, kwargs)
+        return self._bound(self._plain, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Make a durable job of it; blocks until it is stored, gives its id."""
-        return self.producer.enqueue_many([self.bound(self._plain, args, kwargs)])[0]
+        return self.producer.enqueue_many([self._bound(self._plain, args, kwargs)])[0]
 
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """The same, awaited."""
-        return (await self.producer.enqueue_many_async([self.bound(self._plain, args, kwargs)]))[0]
+        return (await self.producer.enqueue_many_async([self._bound(self._plain, args, kwargs)]))[0]
 
     def options(
         self,
@@ -184,8 +184,8 @@ class Task(Generic[P, R_co]):
         )
         return Prepared(self, options)
 
-    def bound(self, plain: Bound, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
-        """What is bound already, with these arguments, if they fit."""
+    def _bound(self, plain: Bound, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        """What is bound with no arguments yet, with these, if they fit."""
         if kwargs or len(args) not in self._arity:
             try:
                 self.signature.bind(*args, **kwargs)
@@ -206,7 +206,7 @@ class Prepared(Generic[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """The task with these arguments and options."""
-        return self._task.bound(self._plain, args, kwargs)
+        return self._task._bound(self._plain, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Make a durable job of it; blocks until it is stored, gives its id."""
