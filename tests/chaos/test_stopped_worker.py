@@ -15,7 +15,8 @@ def test_a_worker_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(crew:
     sleeper = crew.hoarder(slots=4, lease="1s")
     jobs = [crew.enqueue(kind, "slow once", seconds=1.5) for _ in range(12)]
     until(lambda: crew.client.stats().running > 8, "it has more than it can run")
-    until(lambda: len([event for event in crew.seen("start") if event.job in jobs]) == 4, "its slots are busy")
+    # On a slow machine one may have ended, and the next begun, before the fourth was seen.
+    until(lambda: len([event for event in crew.seen("start") if event.job in jobs]) >= 4, "its slots are busy")
     first_id = crew.registered()[sleeper.pid]
     crew.freeze(sleeper)
 
