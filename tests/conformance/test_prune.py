@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.conformance.scene import SECOND, Scene, failure, success
+from tests.conformance.scene import SECOND, Scene, ended, failure, success
+
+from perdure.model.job import JobId
+from perdure.store.reads import JobFilter
 
 DAY = timedelta(days=1)
 
@@ -47,6 +50,31 @@ def test_the_oldest_go_first_up_to_the_limit(scene: Scene) -> None:
         scene.pass_time(SECOND)
     assert scene.store.prune(timedelta(0), 3).wait() == 3
     assert [job is None for job in scene.store.get(ids).wait()] == [True, True, True, False, False]
+
+
+def test_jobs_that_ended_together_go_up_to_the_limit_and_the_others_later(scene: Scene) -> None:
+    first = succeed_together(scene, 250)
+    scene.pass_time(SECOND)
+    second = succeed_together(scene, 120)
+    assert scene.store.prune(timedelta(0), 130).wait() == 130
+    assert scene.store.count(JobFilter(state="succeeded")).wait() == 240
+    assert left_of(scene, second) == 120
+    assert scene.store.prune(SECOND, 1000).wait() == 120
+    assert (left_of(scene, first), left_of(scene, second)) == (0, 120)
+    assert scene.store.prune(timedelta(0), 119).wait() == 119
+    assert [scene.store.prune(timedelta(0), 100).wait() for _ in range(2)] == [1, 0]
+    assert scene.store.count(JobFilter()).wait() == 0
+
+
+def succeed_together(scene: Scene, number: int) -> list[JobId]:
+    ids = [scene.enqueue() for _ in range(number)]
+    jobs = scene.fetch(scene.worker(), fresh=number, limit=number)
+    assert all(scene.store.commit([ended(job, success(job)) for job in jobs]).wait())
+    return ids
+
+
+def left_of(scene: Scene, ids: list[JobId]) -> int:
+    return sum(job is not None for job in scene.store.get(ids).wait())
 
 
 def test_the_history_goes_with_the_job(scene: Scene) -> None:

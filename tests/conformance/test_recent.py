@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.conformance.scene import SECOND, Scene, failure, success
+from tests.conformance.scene import SECOND, Scene, ended, failure, success
 
 from perdure.store.reads import MOST_RECENT
 
@@ -22,6 +22,23 @@ def test_jobs_that_ended_come_with_the_last_to_end_first(scene: Scene) -> None:
     assert [one.task for one in found[1:]] == ["task-0", "task-2", "task-1"]
     assert (found[0].state, found[0].attempt) == ("cancelled", 0)
     assert found[1].state == "succeeded"
+
+
+def test_many_that_ended_together_come_before_those_that_ended_earlier(scene: Scene) -> None:
+    worker = scene.worker()
+    earlier = scene.running(worker, task="earlier")
+    assert scene.end(earlier, success(earlier))
+    scene.pass_time(SECOND)
+    numbers = range(1, 151)
+    for number in numbers:
+        scene.enqueue(task=f"task-{number}")
+    jobs = scene.fetch(worker, fresh=150, limit=150)
+    assert all(scene.store.commit([ended(job, success(job)) for job in jobs]).wait())
+    scene.store.cancel([scene.enqueue(task="cancelled")], "cancelled").wait()
+    found = [one.task for one in scene.store.recent("succeeded", 1000).wait()]
+    assert sorted(found[:-1]) == sorted(["cancelled", *(f"task-{number}" for number in numbers)])
+    assert found[-1] == "earlier"
+    assert len(scene.store.recent("succeeded", 20).wait()) == 20
 
 
 def test_a_job_is_told_with_what_its_rates_need(scene: Scene) -> None:

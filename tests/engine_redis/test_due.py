@@ -98,4 +98,4 @@ def test_a_place_in_line_that_no_ready_job_has_is_passed_over(own: Scene, server
         server.ask("ZADD", "{perdure}:ready:fresh:mail", 0, f"000000000000000001:{stranger}")
     assert [job.id for job in own.fetch(own.worker())] == [job_id]
     assert own.get(over.id).state == "succeeded"
-    assert server.ask("HKEYS", "{perdure}:running:worker-1") == [job_id.encode()]
+    assert server.ask("SMEMBERS", "{perdure}:running:worker-1") == {job_id.encode()}

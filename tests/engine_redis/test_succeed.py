@@ -11,6 +11,7 @@ from tests.servers.redis_books import keys_of
 
 from perdure.errors import EngineError
 from perdure.model.job import Job
+from perdure.store.reads import JobFilter
 
 
 def everything(server: RedisServer) -> dict[str, bytes]:
@@ -97,6 +98,21 @@ def test_a_long_result_is_kept_whole(own: Scene) -> None:
     job = make(own)
     assert succeed(own, job, result=b"1" * 1000) == [True]
     assert own.get(job.id).result == b"1" * 1000
+
+
+def test_results_that_no_text_has_are_kept_as_they_are(own: Scene) -> None:
+    jobs = [make(own) for _ in range(3)]
+    results = [b"\xfe", b"\xff\xfe\xff", b'"\xfe\xfe"']
+    outcomes = [ended(job, success(job, result=result)) for job, result in zip(jobs, results, strict=True)]
+    assert own.store.commit(outcomes).wait() == [True] * 3
+    assert [own.get(job.id).result for job in jobs] == results
+
+
+def test_jobs_that_succeeded_together_share_places_among_those_that_ended(own: Scene, server: RedisServer) -> None:
+    own.store.enqueue([own.new_job() for _ in range(250)]).wait()
+    assert succeed(own, *own.fetch(own.worker(), fresh=250, limit=250)) == [True] * 250
+    assert server.ask("ZCARD", "{perdure}:ended") == 3
+    assert len(own.store.list(JobFilter(state="succeeded"), limit=1000).wait()) == 250
 
 
 def test_a_full_server_takes_it(own: Scene, server: RedisServer) -> None:

@@ -83,6 +83,10 @@ def _wrong_lines(client: redis.Redis, kinds: dict[str, str], tag: str) -> Iterat
             queue = key.removeprefix(f"{tag}:bell:")
             if client.llen(key) != 1 or not client.exists(f"{tag}:ready:fresh:{queue}", f"{tag}:ready:retry:{queue}"):
                 yield f"{key} calls for nothing, or more than once"
+    for ids in client.zrange(f"{tag}:ended", 0, -1):
+        states = {jobs[job_id]["state"] for job_id in ids.decode().split(",") if job_id in jobs}
+        if b"," in ids and states != {b"succeeded"}:
+            yield f"{tag}:ended has jobs together that are {states}"
     for holder in client.smembers(f"{tag}:vanished"):
         if not client.exists(f"{tag}:running:{holder.decode()}"):
             yield f"the vanished worker {holder!r} holds nothing"
@@ -169,7 +173,7 @@ def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, 
             case "waiting":
                 put("waiting", place, 0)
             case "running":
-                put(f"running:{job['worker'].decode()}", job_id, int(job["attempt"]))
+                put(f"running:{job['worker'].decode()}", job_id, 0)
                 if "is_cancelling" in job:
                     put(f"cancelling:{job['worker'].decode()}", job_id, 0)
             case "dead":
@@ -206,7 +210,11 @@ def _expected_schedules(client: redis.Redis, keys: list[str], tag: str) -> dict[
 def _members(client: redis.Redis, key: str, kind: str) -> dict[str, float]:
     match kind:
         case "zset":
-            return {member.decode(): score for member, score in client.zrange(key, 0, -1, withscores=True)}
+            found = {member.decode(): score for member, score in client.zrange(key, 0, -1, withscores=True)}
+            # Jobs that succeeded together share a member; whoever may leave by itself stands alone.
+            if key.endswith(":ended"):
+                return {job_id: score for ids, score in found.items() for job_id in ids.split(",")}
+            return found
         case "set":
             return {member.decode(): 0 for member in client.smembers(key)}
         case _:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Sequence
+from typing import cast
 
 from perdure.clock import to_microseconds
 from perdure.engines.redis.record import END, within_or_beside
@@ -26,6 +27,9 @@ attempt_ended_at, token, result."""
 
 _SUCCESS = 2
 """How many arguments a success takes beside its fence."""
+_HEAD_END = b"\xfe"
+"""What stands after each head of many; no text in UTF-8 has this byte either."""
+_ID_WIDTH = 36
 
 Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000
@@ -102,9 +106,11 @@ def _first_successes(ended: Sequence[Ended], settled: Sequence[tuple[Argument, .
         if one.attempt != 1 or one.worker != worker or len(what) != _SUCCESS or what[1]:
             return None
     ids = [one.job_id for one in ended]
-    if len(set(ids)) != len(ids):
+    joined = "".join(ids)
+    if len(set(ids)) != len(ids) or len(joined) != _ID_WIDTH * len(ids):
         return None
-    return [b"running\xff1\xff%b\xff" % worker.encode(), worker.encode(), *ids, *[what[0] for what in settled]]
+    heads = cast("list[bytes]", [what[0] for what in settled])
+    return [b"running\xff1\xff%b\xff" % worker.encode(), worker.encode(), joined, _HEAD_END.join([*heads, b""])]
 
 
 def _success(one: Ended, token: str) -> tuple[Argument, Argument]:

@@ -83,8 +83,8 @@ KEYS = (
     ),
     Key(
         name="running:<worker>",
-        type="hash",
-        holds="id and attempt of each job that the worker is running",
+        type="set",
+        holds="the id of each job that the worker is running",
         writers=("fetch", *_SETTLERS),
     ),
     Key(
@@ -96,7 +96,7 @@ KEYS = (
     Key(
         name="ended",
         type="zset",
-        holds="the id of each succeeded or cancelled job",
+        holds="each cancelled job's id; those of succeeded ones, up to a hundred that ended together joined by commas",
         score="ended_at",
         writers=(*_SETTLERS, "cancel", "discard", "retry", "replay", "prune"),
     ),

@@ -6,8 +6,8 @@ from perdure.engines.redis.verb import Call, Verb
 from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store.reads import SchemaStatus
 
-VERSION = 2
-"""The layout that keys.py describes. The first one, a hash for each job, was never released."""
+VERSION = 3
+"""The layout that keys.py describes. Those before it were never released."""
 
 
 def begin() -> Verb[None]:

@@ -5,9 +5,11 @@
 -- Guarantees: a lease that was found expired by anyone cannot come back to life. Leases hold on a
 --     full server too.
 --+ start
+--+ many
 --+ room
 local worker = ARGV[3]
-expect('hash', 'worker:' .. worker, 'running:' .. worker)
+expect('hash', 'worker:' .. worker)
+expect('set', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
@@ -15,4 +17,13 @@ end
 begin_to_write()
 redis.call('ZADD', prefix .. 'workers', after(ARGV[4]), worker)
 redis.call('HSET', prefix .. 'worker:' .. worker, 'beat_at', now_text)
-return redis.call('HGETALL', prefix .. 'running:' .. worker)
+local held = {}
+local ids = redis.call('SMEMBERS', prefix .. 'running:' .. worker)
+for number, record in ipairs(read_many(prefix .. 'records', ids)) do
+  local attempt = string.match(record or '', '^running\255(%d+)\255')
+  if attempt then
+    held[#held + 1] = ids[number]
+    held[#held + 1] = attempt
+  end
+end
+return held

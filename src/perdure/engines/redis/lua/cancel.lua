@@ -10,6 +10,7 @@
 --+ lines
 --+ unique
 --+ unfinished
+--+ ended
 --+ room
 local reason = ARGV[3]
 local ANSWERS = {cancelled = 'already cancelled', dead = 'already ended', succeeded = 'already ended'}
@@ -25,8 +26,7 @@ local function end_now(id, job)
   finish(job[SCHEDULE], id)
   count(state, lane, queue, -1)
   count('cancelled', lane, queue, 1)
-  redis.call('ZADD', prefix .. 'ended', now_text, id)
-  redis.call('ZADD', prefix .. 'cancelled', 0, id)
+  end_alone(id)
 end
 
 local function ask(id, job)

@@ -20,6 +20,7 @@
 --+ unique
 --+ unfinished
 --+ forwards
+--+ ended
 --+ room
 local SUCCESS, OTHER = 4, 16
 expect('zset', 'ended')
@@ -31,7 +32,7 @@ local function holder_of(fence)
   local holder = holders[fence]
   if not holder then
     local attempt, worker = string.match(fence, '^running\255(%d+)\255(.*)\255$')
-    expect('hash', 'running:' .. worker)
+    expect('set', 'running:' .. worker)
     expect('set', 'cancelling:' .. worker)
     if attempt ~= '1' then
       expect('hash', 'errors')
@@ -74,7 +75,7 @@ local function look_at(at, record)
 end
 
 local written = {}
-local ended = {}
+local succeeded = {}
 local results = {}
 local recovered = {}
 local failed = {}
@@ -116,7 +117,7 @@ local function succeed(id, fence, head, result, record)
   local at = 2 * successes + 1
   successes = successes + 1
   written[at], written[at + 1] = id, head .. beginning .. string.sub(record, rest)
-  ended[at], ended[at + 1] = now_text, id
+  succeeded[successes] = id
   if let_go(fence, id, is_cancelling).attempt ~= '1' then
     recovered[#recovered + 1] = id
   end
@@ -191,12 +192,7 @@ local function put_where_it_belongs(id, job, lane, attempt, sink)
       begin_forward(id, attempt, home_of(job), sink)
     end
   else
-    ended[#ended + 1] = now_text
-    ended[#ended + 1] = id
-    if state == 'cancelled' then
-      cancelled[#cancelled + 1] = 0
-      cancelled[#cancelled + 1] = id
-    end
+    cancelled[#cancelled + 1] = id
   end
 end
 
@@ -241,9 +237,11 @@ write_many('HSET', prefix .. 'records', written)
 write_many('HSET', prefix .. 'results', results)
 write_many('HDEL', prefix .. 'errors', recovered)
 write_many('HSET', prefix .. 'errors', failed)
-write_many('ZADD', prefix .. 'ended', ended)
+end_together(succeeded)
 write_many('ZADD', prefix .. 'dead', dead)
-write_many('ZADD', prefix .. 'cancelled', cancelled)
+for _, id in ipairs(cancelled) do
+  end_alone(id)
+end
 for _, each in ipairs(freed) do
   free_unique(each[1], each[2], each[3])
 end
@@ -251,7 +249,7 @@ for _, each in ipairs(finished) do
   finish(each[1], each[2])
 end
 for _, holder in pairs(holders) do
-  write_many('HDEL', prefix .. 'running:' .. holder.worker, holder.ids)
+  write_many('SREM', prefix .. 'running:' .. holder.worker, holder.ids)
   write_many('SREM', prefix .. 'cancelling:' .. holder.worker, holder.cancelling)
   -- A worker that is struck off and holds nothing more is forgotten.
   if redis.call('EXISTS', prefix .. 'running:' .. holder.worker) == 0 then

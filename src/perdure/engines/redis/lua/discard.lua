@@ -7,6 +7,7 @@
 --+ record
 --+ counts
 --+ forwards
+--+ ended
 --+ room
 expect('zset', 'dead', 'cancelled', 'ended')
 expect('hash', 'records', 'counts')
@@ -28,8 +29,7 @@ for _, each in ipairs(dead) do
   forget_forward(id)
   job[STATE], job[REASON], job[ENDED_AT] = 'cancelled', '=discarded', now_text
   write_job(id, job)
-  redis.call('ZADD', prefix .. 'ended', now_text, id)
-  redis.call('ZADD', prefix .. 'cancelled', 0, id)
+  end_alone(id)
   count('dead', lane_of(job), job[QUEUE], -1)
   count('cancelled', lane_of(job), job[QUEUE], 1)
 end

@@ -15,7 +15,7 @@
 --+ paused
 --+ room
 local worker, limit, takes_due = ARGV[3], tonumber(ARGV[4]), ARGV[5] == '1'
-expect('hash', 'running:' .. worker)
+expect('set', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
   return false
@@ -218,8 +218,8 @@ for _, part in ipairs(parts) do
     end
     if attempt then
       written[at + 1], written[at + 2] = id, changed
-      held[at + 1], held[at + 2] = id, attempt
       at, number = at + 2, number + 1
+      held[#held + 1] = id
       -- The args are the last field: is it empty?
       if byte(record, -2) == 255 then
         args[#args + 1] = id
@@ -246,7 +246,7 @@ else
   write_many('ZREM', prefix .. 'waiting', left_waiting)
 end
 write_many('HSET', prefix .. 'records', written)
-write_many('HSET', prefix .. 'running:' .. worker, held)
+write_many('SADD', prefix .. 'running:' .. worker, held)
 write_counts()
 -- Whoever was called for what this claim has left is called again; nobody is for what it has taken.
 for queue in pairs(may_have_more) do

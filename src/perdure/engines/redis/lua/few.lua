@@ -2,8 +2,9 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, state (`waiting`, `ready`, `running` or `succeeded`), limit.
 -- Returns: nil when there are more than `limit`; else the ids, in no order.
--- Guarantees: reads only. Looks at no more jobs than the limit.
+-- Guarantees: reads only. Looks at few more jobs than the limit.
 --+ start
+--+ ended
 local state, limit = ARGV[3], tonumber(ARGV[4])
 local ids = {}
 
@@ -26,7 +27,7 @@ end
 local function take_running(workers)
   for _, worker in ipairs(workers) do
     local running = prefix .. 'running:' .. worker
-    if redis.call('HLEN', running) > limit or not take(redis.call('HKEYS', running), 1) then
+    if redis.call('SCARD', running) > limit or not take(redis.call('SMEMBERS', running), 1) then
       return false
     end
   end
@@ -42,6 +43,7 @@ elseif state == 'running' then
   is_few = take_running(redis.call('ZRANGE', prefix .. 'workers', 0, limit))
     and take_running(redis.call('SRANDMEMBER', prefix .. 'vanished', limit + 1))
 else
-  is_few = take(redis.call('ZRANGE', prefix .. 'ended', 0, limit), 1)
+  add_ended(ids, 'ZRANGE', limit + 1)
+  is_few = #ids <= limit
 end
 return is_few and ids

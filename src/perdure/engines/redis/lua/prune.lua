@@ -3,18 +3,36 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, age (microseconds), limit.
 -- Returns: how many were deleted.
--- Guarantees: any worker may run it. Dead and live jobs are in no line that it reads. Looks at no more than `limit` jobs.
+-- Guarantees: any worker may run it. Dead and live jobs are in no line that it reads. Deletes no more than `limit` jobs.
 --+ start
 --+ many
 --+ record
 --+ counts
 --+ forget_notes
+--+ ended
 expect('zset', 'ended', 'jobs', 'cancelled')
 expect('zset', 'notes_expiring')
 expect('hash', 'args', 'errors', 'results', 'counts', 'notes', 'paused', 'paused_until')
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
-local ids = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', 0, ARGV[4])
+local limit = tonumber(ARGV[4])
+local ids = {}
+local gone = {}
+repeat
+  local members = redis.call('ZRANGEBYSCORE', prefix .. 'ended', '-inf', before, 'LIMIT', #gone, STEP)
+  for _, member in ipairs(members) do
+    if #ids < limit then
+      add_ids(ids, member)
+      gone[#gone + 1] = member
+    end
+  end
+until #members < STEP or #ids >= limit
+-- Of the last member some may be too many: they stay.
+local kept
+if #ids > limit then
+  kept = {redis.call('ZSCORE', prefix .. 'ended', gone[#gone]), table.concat(ids, ',', limit + 1)}
+  ids = {unpack(ids, 1, limit)}
+end
 local with_history = {}
 for number, record in ipairs(read_many(prefix .. 'records', ids)) do
   if record then
@@ -26,7 +44,11 @@ for number, record in ipairs(read_many(prefix .. 'records', ids)) do
     end
   end
 end
-for _, line in ipairs({'ended', 'cancelled', 'jobs'}) do
+write_many('ZREM', prefix .. 'ended', gone)
+if kept then
+  redis.call('ZADD', prefix .. 'ended', unpack(kept))
+end
+for _, line in ipairs({'cancelled', 'jobs'}) do
   write_many('ZREM', prefix .. line, ids)
 end
 for _, part in ipairs({'records', 'args', 'errors', 'results'}) do

@@ -24,7 +24,7 @@ local ids = {}
 local left = tonumber(ARGV[3])
 if left > 0 then
   for _, worker in ipairs(redis.call('SRANDMEMBER', prefix .. 'vanished', left)) do
-    for _, id in ipairs(redis.call('HKEYS', prefix .. 'running:' .. worker)) do
+    for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'running:' .. worker)) do
       if #ids == left then
         break
       end

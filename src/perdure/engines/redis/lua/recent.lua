@@ -5,17 +5,16 @@
 -- Guarantees: reads only. Looks at no more jobs than the limit.
 --+ start
 --+ many
+--+ ended
 local line, limit = ARGV[3], tonumber(ARGV[4])
-local members
-if limit == 0 then
-  members = {}
-elseif line == 'waiting' then
-  members = redis.call('ZRANGE', prefix .. line, 0, limit - 1)
-else
-  members = redis.call('ZREVRANGE', prefix .. line, 0, limit - 1)
-end
 local ids = {}
-for at, member in ipairs(members) do
-  ids[at] = line == 'waiting' and string.sub(member, 20) or member
+if line == 'waiting' and limit > 0 then
+  for at, place in ipairs(redis.call('ZRANGE', prefix .. line, 0, limit - 1)) do
+    ids[at] = string.sub(place, 20)
+  end
+elseif line == 'dead' and limit > 0 then
+  ids = redis.call('ZREVRANGE', prefix .. line, 0, limit - 1)
+elseif limit > 0 then
+  add_ended(ids, 'ZREVRANGE', limit)
 end
-return read_many(prefix .. 'records', ids)
+return read_many(prefix .. 'records', {unpack(ids, 1, math.min(limit, #ids))})

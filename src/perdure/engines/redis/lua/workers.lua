@@ -9,7 +9,7 @@ local found = redis.call('ZRANGE', prefix .. 'workers', 0, -1, 'WITHSCORES')
 for at = 1, #found, 2 do
   workers[#workers + 1] = {
     found[at], text(tonumber(found[at + 1])), redis.call('HGETALL', prefix .. 'worker:' .. found[at]),
-    redis.call('HLEN', prefix .. 'running:' .. found[at])
+    redis.call('SCARD', prefix .. 'running:' .. found[at])
   }
 end
 return workers
