@@ -187,6 +187,8 @@ class Fetcher:
         self._wake = asyncio.Event()
         self._freed = asyncio.Event()
         self._is_stopping = False
+        self.wants_room = False
+        """Whether it waits for room; otherwise nobody need tell it of some."""
 
     def wake(self) -> None:
         """Something may be ready."""
@@ -220,7 +222,7 @@ class Fetcher:
             room = self._room()
             worker = self._membership.id
             if room <= 0 or worker is None or not self._membership.is_trusted() or not self._low():
-                await self._pause_until(self._freed)
+                await self._until_freed()
                 continue
             # What a hint tells of may have been ready before a standby began: then nobody is called for it.
             stands_by = is_drained and not self._is_hinted and self._can_stand_by()
@@ -236,7 +238,7 @@ class Fetcher:
             except LeaseLost:
                 if worker == self._membership.id:
                     self._membership.lose()
-                await self._pause_until(self._freed)
+                await self._until_freed()
                 continue
             except EngineError as error:
                 await self._clock.sleep(self._trouble.failed(error))
@@ -259,6 +261,11 @@ class Fetcher:
         jobs = await self._claims.stand_by(worker, room, self._pause())
         self._is_hinted |= jobs is None
         return jobs or []
+
+    async def _until_freed(self) -> None:
+        self.wants_room = True
+        await self._pause_until(self._freed)
+        self.wants_room = False
 
     async def _pause_until(self, event: asyncio.Event) -> bool:
         """Wait for the event, or for the next poll; whether it was the event."""

@@ -251,7 +251,8 @@ class Worker:
 
     def _hand_on(self, finished: AttemptEnded) -> None:
         self._committer.put(finished)
-        self._fetcher.freed()
+        if self._fetcher.wants_room:
+            self._fetcher.freed()
 
     def _committed(self, batch: Sequence[AttemptEnded]) -> None:
         self._held.remove_all(batch)

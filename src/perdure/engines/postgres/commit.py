@@ -133,11 +133,11 @@ def _parted(ended: Sequence[Ended], doubtful: set[int], is_uniform: bool) -> Scr
     alike = [] if doubtful else _alike(ended, is_uniform)
     if not alike:
         return (yield from script(ended, doubtful))
-    accepted = yield Step("commit_succeeded", _succeeded([ended[place] for place in alike]))
-    if len(accepted) == len(ended):
+    ((accepted,),) = yield Step("commit_succeeded", _succeeded([ended[place] for place in alike]))
+    if accepted is None and len(alike) == len(ended):
         return [True] * len(ended)
     answers = [False] * len(ended)
-    for (number,) in accepted:
+    for number in range(1, len(alike) + 1) if accepted is None else accepted:
         answers[alike[number - 1]] = True
     if len(alike) < len(ended):
         left = sorted(set(range(len(ended))).difference(alike))
