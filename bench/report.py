@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 LESS_IS_BETTER = ("latency p50", "latency p99", "due", "idle memory", "memory growth")
+DRAINS = ("drain 1 async", "drain 2 async", "drain 1 sync", "drain 2 sync")
 UNITS = {
+    **{f"busy in {name}": "processors" for name in DRAINS},
     "latency p50": "ms",
     "latency p99": "ms",
     "due": "s",
@@ -92,7 +94,7 @@ def _cell(figures: Sequence[Figure], peer: str, name: str) -> str:
         if (each.peer, each.name) == ("perdure", name) and each.value is not None
     }
     ratios = [reference[number] / value for number, value in values.items() if number in reference and value]
-    if peer == "perdure" or not ratios or name in ("memory growth", "backlog"):
+    if peer == "perdure" or not ratios or name in ("memory growth", "backlog") or name.startswith("busy in"):
         return text
     spread = f" {shown(min(ratios))}–{shown(max(ratios))}" if len(ratios) > 1 else ""
     return f"{text} [{shown(statistics.median(ratios))}×{spread}]"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bench.catalogue import PERDURE, RAW, Peer
 from bench.ground import FailedError, Ground
+from bench.processors import Processors
 from bench.servers import Server
 
 
@@ -58,16 +59,20 @@ def enqueue_bulk(course: Course, peer: Peer) -> Found:
 
 
 def drain(name: str, task: str, workers: int) -> Work:
-    """Jobs a second, run by worker processes that find them all there."""
+    """Jobs a second, run by worker processes that find them all there; and how many processors that kept busy."""
 
     def measured(course: Course, peer: Peer) -> Found:
         # With fewer jobs the start of two processes would be most of what is seen.
         with course.ground(peer, course.count(peer)) as ground:
             jobs = ground.fill(task)
             ground.start_workers(workers)
+            ground.wait(1)
+            processors = Processors()
             done = ground.wait(jobs)
+            busy = processors.busy()
             notes = _checked(ground, done, jobs)
-            return Found(figures={name: _rate(ground, workers)}, jobs=done, notes=notes)
+            figures = {name: _rate(ground, workers)} | ({} if busy is None else {f"busy in {name}": busy})
+            return Found(figures=figures, jobs=done, notes=notes)
 
     return measured
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from bench.catalogue import ENGINES, EVERYBODY, RAW, Peer
 from bench.ground import FailedError
+from bench.processors import Processors
 from bench.report import Figure, markdown
 from bench.servers import started
 from bench.tally import Tally
@@ -31,10 +34,22 @@ def test_a_quick_run_gives_a_table_figures_and_a_picture(tmp_path: Path) -> None
     assert any(line.startswith("| raw | ") for line in lines)
     assert any(line.startswith("| sqlite | drain ÷ raw engine | ") for line in lines)
     figures = json.loads((tmp_path / "bench.json").read_text())
-    measured = {(figure["peer"], figure["name"]) for figure in figures if figure["value"]}
+    measured = {(each["peer"], each["name"]) for each in figures if each["value"] and "busy" not in each["name"]}
     assert measured == {(peer, name) for peer in ("perdure", "raw") for name in ("enqueue in bulk", "drain 1 async")}
     assert (tmp_path / "bench.md").read_text() == done.stdout
     assert "<svg" in (tmp_path / "bench.svg").read_text()
+
+
+def test_a_busy_process_is_seen_on_the_processors_and_a_short_time_says_nothing() -> None:
+    assert Processors().busy() is None
+    processors = Processors()
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+    busy = processors.busy()
+    # Whatever else the machine does comes on top.
+    assert busy is not None
+    assert 0.5 <= busy <= (os.cpu_count() or 1)
 
 
 def test_what_an_adapter_has_not_is_a_reason_and_not_a_figure() -> None:
