@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, Peer
+from bench.allocator import provide
+from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, REDIS, Peer
 from bench.environments import NotMadeError
 from bench.ground import FailedError
 from bench.picture import draw
@@ -31,6 +32,8 @@ def main() -> int:
     engines: tuple[str, ...] = options.engines
     peers = [peer for peer in EVERYBODY if peer.name in options.peers]
     figures: list[Figure] = []
+    if REDIS in engines and not options.quick:
+        provide()
     with started(engines) as servers:
         settings = {engine: server.settings for engine, server in servers.items()}
         try:

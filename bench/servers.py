@@ -14,6 +14,7 @@ from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
 
+from bench.allocator import jemalloc
 from bench.catalogue import POSTGRES, REDIS, SQLITE
 
 PATIENCE = 60.0
@@ -89,11 +90,11 @@ class Postgres:
 class Redis:
     """The whole server, emptied, over TCP on loopback: not every peer speaks to a socket."""
 
-    settings = "appendonly yes, appendfsync everysec, its log rewritten between measurements only"
-
     def __init__(self) -> None:
         self._port = free_port()
+        self._allocator = jemalloc()
         self._server = RedisServer(
+            preload=self._allocator,
             port=str(self._port),
             bind="127.0.0.1",
             appendonly="yes",
@@ -113,6 +114,11 @@ class Redis:
 
     def close(self) -> None:
         self._server.close()
+
+    @property
+    def settings(self) -> str:
+        allocator = "the C library's allocator" if self._allocator is None else "jemalloc"
+        return f"appendonly yes, appendfsync everysec, its log rewritten between measurements only; {allocator}"
 
     def _rewrite_log(self) -> None:
         """Drop what was logged of stores that are gone.

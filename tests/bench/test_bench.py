@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from bench.servers import started
 from bench.tally import Tally
 from bench.targets import judge
 from bench.works import Course
+
+from bench import allocator, servers
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +53,27 @@ def test_a_busy_process_is_seen_on_the_processors_and_a_short_time_says_nothing(
     # Whatever else the machine does comes on top.
     assert busy is not None
     assert 0.5 <= busy <= (os.cpu_count() or 1)
+
+
+def test_the_settings_say_which_allocator_the_redis_server_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "jemalloc", lambda: None)
+    with closing(servers.Redis()) as server:
+        assert server.settings.endswith("the C library's allocator")
+        assert server.fresh().startswith("redis://127.0.0.1:")
+
+
+def test_a_machine_that_has_no_jemalloc_and_cannot_get_it_does_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(allocator, "FOLDER", tmp_path)
+    allocator.provide()
+    assert allocator.jemalloc() is None
+    kept = tmp_path / allocator.PACKAGE / "usr" / "lib" / "here" / "libjemalloc.so.2"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    assert allocator.jemalloc() == (str(kept) if sys.platform == "linux" else None)
 
 
 def test_what_an_adapter_has_not_is_a_reason_and_not_a_figure() -> None:

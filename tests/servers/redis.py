@@ -34,11 +34,12 @@ PATIENCE = 60.0
 class RedisServer:
     """One server process with a directory and a socket of its own."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, preload: str | None = None, **settings: str) -> None:
         # The path of a socket must be short.
         self.directory = Path(tempfile.mkdtemp(prefix="pd-"))
         self.socket = self.directory / "s"
         self._program = program_path()
+        self._preload = preload
         self._settings = {"save": "", "appendonly": "no", **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -59,6 +60,7 @@ class RedisServer:
         place = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.directory)]
         self._process = subprocess.Popen(
             [self._program, *place, *settings],
+            env=None if self._preload is None else {**os.environ, "LD_PRELOAD": self._preload},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
