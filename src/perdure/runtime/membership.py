@@ -162,8 +162,15 @@ class Membership:
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Make a call on a loop, from any thread."""
+    """Make a call on a loop, from any thread; in its own it need not be woken."""
     try:
-        loop.call_soon_threadsafe(call)
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    try:
+        if here is loop:
+            loop.call_soon(call)
+        else:
+            loop.call_soon_threadsafe(call)
     except RuntimeError:
         pass  # the loop is closed: the worker is gone already

@@ -6,12 +6,14 @@ statement takes: where commits are quick each single job is announced at once, w
 though not for a single slow one.
 The next statement that may carry a hint carries what is owed as well, for nothing; only when none comes soon is it sent
 by itself, so that the last of many jobs is announced too. What this process does itself wakes its own subscribers
-directly. One thread with a connection of its own listens, and sends what is owed; it starts when there is the first
-subscriber or the first hint to send, mends its connection with growing pauses, and stops with `close()`.
+directly. Who subscribes on an event loop is told there by its ear. For others one thread with a connection of its own
+listens; it also sends what is owed. It starts when there is the first such subscriber or the first hint to send, mends
+its connection with growing pauses, and stops with `close()`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import random
 import select
@@ -24,6 +26,7 @@ import psycopg
 from perdure.clock import Clock, SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import ThreadConnection, connect, shut
+from perdure.engines.postgres.ear import LoopEar, pause_after
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
 from perdure.engines.postgres.sql import quoted, statement
@@ -42,8 +45,6 @@ _ACTIVE_FOR = 0.25
 """For so long after a hint went the thread looks by itself whether another is owed, and need not be woken for it."""
 _LOCAL_GAP = 0.003
 """The shortest time between two hints inside this process, while there is a thread to make up for those left out."""
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
 _LOOK_EVERY = 30.0
 _LONGEST_NAME = 63
 
@@ -62,6 +63,9 @@ class PostgresWakeups:
         self._random = random.Random()
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
+        self._ears: dict[asyncio.AbstractEventLoop, LoopEar] = {}
+        self._on_thread = 0
+        """For how many subscribers the thread listens."""
         self._gap = _MOST_GAP
         self._took = 0.0
         self._last_sent = float("-inf")
@@ -81,12 +85,14 @@ class PostgresWakeups:
     def subscribe(self, wake: Wake) -> Callable[[], None]:
         with self._lock:
             self._subscribers = (*self._subscribers, wake)
-        if not self._address.has_pooler:
-            self._ring()
+        stop_listening = self._listen()
 
         def stop() -> None:
             with self._lock:
+                is_known = wake in self._subscribers
                 self._subscribers = tuple(other for other in self._subscribers if other is not wake)
+            if is_known:
+                stop_listening()
 
         return stop
 
@@ -119,11 +125,12 @@ class PostgresWakeups:
     def hint(self, *, is_sent: bool = False) -> None:
         """Wake the subscribers here, at once or in a moment, and unless a hint went already, others soon."""
         if self._subscribers:
-            if not self._is_listening or self._clock.monotonic() - self._last_woken >= _LOCAL_GAP:
+            left = self._last_woken + _LOCAL_GAP - self._clock.monotonic()
+            if left <= 0 or not (self._is_listening or self._ears):
                 self._wake_all()
             elif not self._is_local_owed:
                 self._is_local_owed = True
-                self._ring()
+                self._wake_later(left)
         if not is_sent:
             self._left_out += 1
             self._owe()
@@ -132,12 +139,59 @@ class PostgresWakeups:
         with self._lock:
             self._is_closing = True
             thread = self._thread
+            ears, self._ears = list(self._ears.values()), {}
+        for ear in ears:
+            ear.stop()
         if thread is not None:
             self._ring()
             if thread is not threading.current_thread():
                 thread.join()
         self._bell.close()
         self._ear.close()
+
+    def _listen(self) -> Callable[[], None]:
+        """Have somebody listen for one more subscriber; gives the way to end that."""
+        if not self._has_thread or self._address.has_pooler or self._is_closing:
+            return lambda: None
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            with self._lock:
+                self._on_thread += 1
+            self._ring()
+            return self._listen_less
+        with self._lock:
+            for gone in [other for other in self._ears if other.is_closed()]:
+                del self._ears[gone]
+            ear = self._ears.get(loop)
+            if ear is None:
+                ear = self._ears[loop] = LoopEar(self._address, self._channel, self._heard)
+            ear.users += 1
+        return lambda: self._use_less(loop, ear)
+
+    def _listen_less(self) -> None:
+        with self._lock:
+            self._on_thread -= 1
+
+    def _use_less(self, loop: asyncio.AbstractEventLoop, ear: LoopEar) -> None:
+        with self._lock:
+            ear.users -= 1
+            is_over = ear.users == 0 and self._ears.get(loop) is ear
+            if is_over:
+                del self._ears[loop]
+        if is_over:
+            ear.stop()
+
+    def _heard(self, sender: bytes | None) -> None:
+        """A hint has come; of what this process did itself its subscribers know already."""
+        if sender != self._sender.encode():
+            self._wake_all()
+
+    def _wake_later(self, seconds: float) -> None:
+        """Wake the subscribers here in a moment: by the thread that listens, or on a loop where one does."""
+        ears = list(self._ears.values())
+        if self._is_listening or not any(ear.call_later(seconds, self._wake_all) for ear in ears):
+            self._ring()
 
     def _owe(self) -> None:
         """See to it that others are woken soon, though not at once."""
@@ -193,7 +247,7 @@ class PostgresWakeups:
             except (psycopg.Error, NoConnectionError, TookTooLongError, OSError):
                 # Polling is the safety net; the verbs report what is wrong with the server.
                 failures += 1
-                self._wait([], min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0))
+                self._wait([], pause_after(failures, self._random))
             finally:
                 self._is_listening = False
                 self._looks_at = float("inf")
@@ -204,7 +258,7 @@ class PostgresWakeups:
         """Listen and send until the store closes or the connection breaks."""
         while True:
             connection.deadline = self._clock.monotonic() + self._address.timeout
-            if self._subscribers and not self._is_listening and not self._address.has_pooler:
+            if self._on_thread and not self._is_listening:
                 connection.execute(f"LISTEN {quoted(self._channel)}")
                 self._is_listening = True
                 # What happened while nobody listened may have been missed.
@@ -224,9 +278,8 @@ class PostgresWakeups:
                 continue
             if self._wait([connection.fileno()], pause):
                 connection.pgconn.consume_input()
-            while (heard := connection.pgconn.notifies()) is not None:
-                if heard.extra != self._sender.encode():
-                    self._wake_all()
+            while (notice := connection.pgconn.notifies()) is not None:
+                self._heard(notice.extra)
 
     def _send_owed(self, connection: ThreadConnection) -> float:
         """Send the hint that is owed, if its time has come; gives how long to wait at most."""
