@@ -41,15 +41,15 @@ SLACK = 1.03 if sys.version_info[:2] == (3, 11) else 1.35
 BUDGETS = {
     "enqueue": 228,
     "enqueue one by one": 595,
-    "succeed": 680,
-    "succeed within a timeout": 724,
-    "fail": 1804,
+    "succeed": 655,
+    "succeed within a timeout": 696,
+    "fail": 1777,
     "SQLite: enqueue one by one": 967,
     "SQLite: to rows": 87,
     "SQLite: fetch": 82,
     "SQLite: commit": 102,
     "PostgreSQL: fetch": 59,
-    "PostgreSQL: commit": 108,
+    "PostgreSQL: commit": 99,
 }
 
 
