@@ -17,6 +17,8 @@ from tests.servers.redis import RedisServer
 from bench.allocator import jemalloc
 from bench.catalogue import POSTGRES, REDIS, SQLITE
 
+BUFFERS = "1GB"
+"""What PostgreSQL may keep in memory; with its small default a million jobs are read and written again and again."""
 PATIENCE = 60.0
 """How long a server may take to rewrite its log, in seconds."""
 
@@ -67,10 +69,10 @@ class Sqlite:
 class Postgres:
     """A database of its own for each."""
 
-    settings = "synchronous_commit=on, fsync=on"
+    settings = f"synchronous_commit=on, fsync=on, shared_buffers={BUFFERS}"
 
     def __init__(self) -> None:
-        self._server = PostgresServer(is_durable=True)
+        self._server = PostgresServer(is_durable=True, shared_buffers=BUFFERS)
         self._numbers = itertools.count(1)
 
     def fresh(self) -> str:

@@ -47,9 +47,9 @@ _COMMON = {
 class PostgresServer:
     """One server process with a data directory of its own."""
 
-    def __init__(self, *, is_durable: bool = False) -> None:
+    def __init__(self, *, is_durable: bool = False, **settings: str) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="pd-"))
-        self._settings = _COMMON if is_durable else {**_COMMON, **_QUICK}
+        self._settings = {**_COMMON, **({} if is_durable else _QUICK), **settings}
         self._programs = _programs()
         self._process: subprocess.Popen[bytes] | None = None
         self._data = self.directory / "data"
