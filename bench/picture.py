@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.report import LESS_IS_BETTER, UNITS, Figure, shown
+from bench.report import LESS_IS_BETTER, Figure, shown, unit
 
 SHOWN = ("drain 1 async", "drain 2 async", "enqueue one by one", "enqueue in bulk", "latency p50", "fail twice")
 COLOURS = {"perdure": "#1f6f5c", "raw": "#b8b8b8"}
@@ -31,8 +31,9 @@ def draw(path: Path, figures: Sequence[Figure]) -> None:
         for column, name in enumerate(names):
             _bars(axes[row][column], [f for f in figures if f.engine == engine and f.name == name])
             is_less = name in LESS_IS_BETTER
-            unit = UNITS.get(name, "jobs/s")
-            axes[row][column].set_title(f"{engine}: {name}, {unit}{' (less is better)' if is_less else ''}", fontsize=8)
+            axes[row][column].set_title(
+                f"{engine}: {name}, {unit(name)}{' (less is better)' if is_less else ''}", fontsize=8
+            )
     grid.savefig(path)
     pyplot.close(grid)
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 LESS_IS_BETTER = ("latency p50", "latency p99", "due", "idle memory", "memory growth")
-DRAINS = ("drain 1 async", "drain 2 async", "drain 1 sync", "drain 2 sync")
+BUSY = "busy in "
+"""What the names of figures begin with that tell how many processors a drain kept busy."""
 UNITS = {
-    **{f"busy in {name}": "processors" for name in DRAINS},
     "latency p50": "ms",
     "latency p99": "ms",
     "due": "s",
@@ -64,6 +64,11 @@ def markdown(
     return "\n".join(lines)
 
 
+def unit(name: str) -> str:
+    """What a figure of that name counts."""
+    return "processors" if name.startswith(BUSY) else UNITS.get(name, "jobs/s")
+
+
 def shown(value: float) -> str:
     """A number with as many digits as mean something."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
@@ -73,7 +78,7 @@ def _table(figures: Sequence[Figure]) -> list[str]:
     """A line a peer, a column a figure: the median, and in brackets Perdure's over it with the spread over rounds."""
     names = list(dict.fromkeys(figure.name for figure in figures if figure.value is not None))
     peers = list(dict.fromkeys(figure.peer for figure in figures))
-    heads = [f"{name}, {UNITS.get(name, 'jobs/s')}" for name in names]
+    heads = [f"{name}, {unit(name)}" for name in names]
     lines = ["| peer | " + " | ".join(heads) + " |", "|---" * (len(names) + 1) + "|"]
     for peer in peers:
         cells = [_cell(figures, peer, name) for name in names]
@@ -94,7 +99,7 @@ def _cell(figures: Sequence[Figure], peer: str, name: str) -> str:
         if (each.peer, each.name) == ("perdure", name) and each.value is not None
     }
     ratios = [reference[number] / value for number, value in values.items() if number in reference and value]
-    if peer == "perdure" or not ratios or name in ("memory growth", "backlog") or name.startswith("busy in"):
+    if peer == "perdure" or not ratios or name in ("memory growth", "backlog") or name.startswith(BUSY):
         return text
     spread = f" {shown(min(ratios))}–{shown(max(ratios))}" if len(ratios) > 1 else ""
     return f"{text} [{shown(statistics.median(ratios))}×{spread}]"

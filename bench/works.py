@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bench.catalogue import PERDURE, RAW, Peer
 from bench.ground import FailedError, Ground
 from bench.processors import Processors
+from bench.report import BUSY
 from bench.servers import Server
 
 
@@ -71,7 +72,7 @@ def drain(name: str, task: str, workers: int) -> Work:
             done = ground.wait(jobs)
             busy = processors.busy()
             notes = _checked(ground, done, jobs)
-            figures = {name: _rate(ground, workers)} | ({} if busy is None else {f"busy in {name}": busy})
+            figures = {name: _rate(ground, workers)} | ({} if busy is None else {f"{BUSY}{name}": busy})
             return Found(figures=figures, jobs=done, notes=notes)
 
     return measured

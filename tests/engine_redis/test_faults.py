@@ -201,6 +201,24 @@ def test_an_unfinished_call_of_another_makes_the_server_busy(own: Scene, server:
         assert impatient.count(JobFilter()).wait() == 0
 
 
+@pytest.mark.parametrize("name", ["records", "running:worker-1"])
+def test_a_key_of_another_kind_stops_a_beat_before_the_lease_is_renewed(
+    own: Scene, server: RedisServer, name: str
+) -> None:
+    worker = own.worker()
+    job = own.running(worker)
+    key, lease = f"{{perdure}}:{name}", server.ask("ZSCORE", "{perdure}:workers", "worker-1")
+    kept = server.ask("DUMP", key)
+    server.ask("SET", key, "something else")
+    own.pass_time(SECOND)
+    with pytest.raises(EngineError):
+        own.store.beat(worker, 30 * SECOND).wait()
+    assert server.ask("ZSCORE", "{perdure}:workers", "worker-1") == lease
+    server.ask("DEL", key)
+    server.ask("RESTORE", key, 0, kept)
+    assert own.store.beat(worker, 30 * SECOND).wait().held == (job.fence,)
+
+
 def test_a_key_of_another_kind_stops_a_script_before_it_writes(own: Scene, server: RedisServer) -> None:
     job = own.running()
     for name in ("jobs", "waiting", "counts", "unique", "ready:fresh:mail"):

@@ -8,7 +8,7 @@
 --+ many
 --+ room
 local worker = ARGV[3]
-expect('hash', 'worker:' .. worker)
+expect('hash', 'worker:' .. worker, 'records')
 expect('set', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
