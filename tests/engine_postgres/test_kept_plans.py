@@ -17,6 +17,8 @@ from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
 from perdure.engines.postgres.connection import LoopConnection
+from perdure.engines.postgres.pool import ThreadPool
+from perdure.engines.postgres.sql import statement
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import EngineBusy, EngineError
 from perdure.store.reads import JobFilter
@@ -60,6 +62,28 @@ def until(condition: Callable[[], bool]) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it never came about")
+
+
+def test_a_statement_goes_back_to_the_connection_that_has_its_plan(store: PostgresStore) -> None:
+    pool = ThreadPool(store._address, 4)
+    first, second, plain = pool.lend("commit"), pool.lend("fetch"), pool.lend()
+    for connection, name in ((first, "settings"), (second, "now")):
+        assert connection.plans is not None
+        found = statement(name, store._address.schema)
+        connection.ask(connection.plans, found, found.values({"now": None}))
+    for connection in (first, second, plain):
+        pool.give_back(connection)
+    assert pool.lend("settings") is first
+    assert pool.lend("settings") is second, "where all that have it are busy another one makes it"
+    third = pool.lend("settings")
+    assert third not in (first, second, plain), "one that keeps no plans is not asked to"
+    for connection in (third, second, first):
+        pool.give_back(connection)
+    assert pool.lend("promote") is first, "where none has it the last one given back makes it"
+    assert pool.lend() is plain
+    pool.give_back(first)
+    pool.give_back(plain)
+    pool.close()
 
 
 def test_what_waits_for_a_lock_ends_by_its_deadline(open_one: Callable[..., PostgresStore], dsn: str) -> None:

@@ -112,7 +112,7 @@ def commit(ended: Sequence[Ended], doubts: Doubts) -> Verb[list[bool]]:
         # Only a batch in which a job dies that has a sink is more than one statement that changes something.
         is_transaction=not is_uniform and any(one.outcome.sink is not None for one in ended),
         is_repeatable=True,
-        keeps_plans=True,
+        plan="commit_succeeded" if is_uniform else "commit",
         when_in_doubt=lambda: doubts.add(ended),
     )
 

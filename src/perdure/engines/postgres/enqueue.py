@@ -85,7 +85,7 @@ def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
         # [INV-15] One statement, or one transaction: a batch is made whole or not at all.
         is_transaction = len(kinds) > 1 or len(jobs) > _LARGEST
         return Verb(
-            lambda: _alike(jobs, kinds, hint), is_transaction=is_transaction, is_repeatable=True, keeps_plans=True
+            lambda: _alike(jobs, kinds, hint), is_transaction=is_transaction, is_repeatable=True, plan="enqueue_alike"
         )
     rows = [to_row(place, job) for place, job in enumerate(jobs)]
     return Verb(
@@ -93,7 +93,7 @@ def enqueue(jobs: Sequence[NewJob], hint: Hint) -> Verb[list[JobId]]:
         # [INV-15] The same.
         is_transaction=len(rows) > _LARGEST or (len(rows) > 1 and any(row.unique_key is not None for row in rows)),
         is_repeatable=True,
-        keeps_plans=True,
+        plan="enqueue",
     )
 
 
@@ -110,7 +110,7 @@ def _one(job: NewJob, hint: Hint) -> Verb[list[JobId]]:
         # It was tried before, and may have been made then.
         return (yield from _alike([job], [[job]], hint))
 
-    return Verb(script, is_repeatable=True, may_collide=True, keeps_plans=True)
+    return Verb(script, is_repeatable=True, may_collide=True, plan="enqueue_one")
 
 
 def _is_plain(job: NewJob) -> bool:

@@ -21,7 +21,9 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, 
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
     is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
     return Verb(
-        lambda: _script(worker, wants, limit, takes_due, schema), is_transaction=is_transaction, keeps_plans=True
+        lambda: _script(worker, wants, limit, takes_due, schema),
+        is_transaction=is_transaction,
+        plan="fetch_due" if takes_due else "fetch",
     )
 
 

@@ -13,7 +13,7 @@ from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 
 
 def promote(limit: int) -> Verb[Promoted]:
-    return Verb(lambda: _promote(limit), is_repeatable=True, keeps_plans=True)
+    return Verb(lambda: _promote(limit), is_repeatable=True, plan="promote")
 
 
 def reap(limit: int) -> Verb[Reaped]:

@@ -34,8 +34,13 @@ class Plans:
     def __init__(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         self._inner = connection.pgconn
         self._names: dict[str, bytes] = {}
+        self._known: set[str] = set()
         # Kept as the statements are: what it found out about their columns holds for the next rows.
         self._transformer = Transformer(connection)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the statement of that name has been prepared."""
+        return name in self._known
 
     def asking(self, found: Statement, values: Sequence[Any]) -> Asking:
         """The rows of a statement, which is prepared when it is asked for the first time."""
@@ -46,6 +51,7 @@ class Plans:
             inner.send_prepare(name, found.text.encode())
             yield from self._answer()
             self._names[found.text] = name
+            self._known.add(found.name)
         inner.send_query_prepared(name, list(map(_written, values)), found.formats, result_format=pq.Format.BINARY)
         return (yield from self._answer())
 

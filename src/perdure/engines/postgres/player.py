@@ -56,7 +56,7 @@ class Player:
         while True:
             self._check_open()
             try:
-                connection = pool.lend(is_for_plans=self._keeps_plans(verb))
+                connection = pool.lend(self._plan(verb))
                 try:
                     if not verb.is_transaction:
                         return self._run(connection, verb.script())
@@ -76,12 +76,12 @@ class Player:
         while True:
             self._check_open()
             try:
-                connection = await pool.lend(is_for_plans=self._keeps_plans(verb))
+                connection = await pool.lend(self._plan(verb))
                 try:
                     if not verb.is_transaction:
-                        return await self._run_on_loop(connection, verb.script())
+                        return await self.run_on_loop(connection, verb.script())
                     async with connection.transaction():
-                        return await self._run_on_loop(connection, verb.script())
+                        return await self.run_on_loop(connection, verb.script())
                 finally:
                     pool.give_back(connection)
             except Exception as error:
@@ -120,9 +120,9 @@ class Player:
         for pool in pools:
             pool.close()
 
-    def _keeps_plans(self, verb: AnyVerb) -> bool:
+    def _plan(self, verb: AnyVerb) -> str | None:
         # Two kinds of connections would take each other's places where there are few of them.
-        return verb.keeps_plans and not self.address.has_pooler and self.address.connections >= _ENOUGH
+        return None if self.address.has_pooler or self.address.connections < _ENOUGH else verb.plan
 
     def _run(self, connection: ThreadConnection, script: Script[T]) -> T:
         plans = connection.plans
@@ -140,18 +140,20 @@ class Player:
             result: T = done.value
             return result
 
-    async def _run_on_loop(self, connection: LoopConnection, script: Script[T]) -> T:
+    async def run_on_loop(
+        self, connection: LoopConnection, script: Script[T], first: tuple[Statement, list[Any]] | None = None
+    ) -> T:
+        """Do a script on a connection of the running event loop; its first step may have been prepared before."""
         plans = connection.plans
         try:
-            step = next(script)
+            found, values = first or self.prepared(next(script))
             while True:
-                found, values = self.prepared(step)
                 if plans is not None:
                     rows = await connection.ask(plans, found, values)
                 else:
                     cursor = await AsyncRawCursor(connection).execute(found.text, values, binary=True)
                     rows = await cursor.fetchall() if _has_rows(cursor) else []
-                step = script.send(rows)
+                found, values = self.prepared(script.send(rows))
         except StopIteration as done:
             result: T = done.value
             return result

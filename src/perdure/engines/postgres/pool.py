@@ -1,8 +1,9 @@
 """Pools of connections: one for all threads, one for each event loop.
 
 Connections are made when they are needed and kept for the next who needs one; the last one given back goes out first,
-so that those too many fall idle and are let go. Those that keep plans are a kind of their own. There is no thread and
-no task behind a pool: who needs a connection makes it, and learns at once why it cannot be made.
+so that those too many fall idle and are let go. Those that keep plans are a kind of their own, and among them one that
+has the plan goes first: another would have to make it, and its process in the server has other things at hand. There
+is no thread and no task behind a pool: who needs a connection makes it, and learns at once why it cannot be made.
 """
 
 from __future__ import annotations
@@ -40,20 +41,29 @@ class _Kept(Generic[C]):
         self._is_closed = False
         self._clock = SystemClock()
 
-    def take(self, timeout: float, *, is_for_plans: bool) -> C | None:
+    def take(self, timeout: float, plan: str | None) -> C | None:
         """An idle connection of that kind that is still there, with a new deadline; None if there is none."""
         while True:
             with self._lock:
-                for place in range(len(self._idle) - 1, -1, -1):
-                    if self._idle[place].is_for_plans is is_for_plans:
-                        connection = self._idle.pop(place)
-                        break
-                else:
-                    return None
+                connection = self._pick(plan)
+            if connection is None:
+                return None
             if is_usable(connection):
                 connection.deadline = self._clock.monotonic() + timeout
                 return connection
             shut(connection)
+
+    def _pick(self, plan: str | None) -> C | None:
+        """The last one given back that has the plan, or else that could make it; with the lock held."""
+        found = None
+        for place in range(len(self._idle) - 1, -1, -1):
+            connection = self._idle[place]
+            if connection.is_for_plans is (plan is not None):
+                if plan is None or connection.plans is None or plan in connection.plans:
+                    return self._idle.pop(place)
+                if found is None:
+                    found = place
+        return None if found is None else self._idle.pop(found)
 
     def give_back(self, connection: C) -> None:
         """Keep a connection for the next, if it can be used again."""
@@ -92,18 +102,18 @@ class ThreadPool:
         self._changed = threading.Condition()
         self._busy = 0
 
-    def lend(self, *, is_for_plans: bool = False) -> ThreadConnection:
-        """A connection for the length of a call; to be given back whatever happens."""
+    def lend(self, plan: str | None = None) -> ThreadConnection:
+        """A connection for the length of a call, one for that plan if need be; to be given back whatever happens."""
         timeout = self._address.timeout
         with self._changed:
             if self._busy >= self._most and not self._changed.wait_for(lambda: self._busy < self._most, timeout):
                 raise TookTooLongError(f"all {self._most} connections of this process were busy")
             self._busy += 1
         try:
-            connection = self._kept.take(timeout, is_for_plans=is_for_plans)
+            connection = self._kept.take(timeout, plan)
             if connection is None:
                 self._kept.drop(self._most - self._busy)
-                connection = connect(self._address, is_for_plans=is_for_plans)
+                connection = connect(self._address, is_for_plans=plan is not None)
                 connection.deadline = SystemClock().monotonic() + timeout
         except BaseException:
             self._free()
@@ -143,8 +153,8 @@ class LoopPool:
         self._busy = 0
         self.loop = loop
 
-    async def lend(self, *, is_for_plans: bool = False) -> LoopConnection:
-        """A connection for the length of a call; to be given back whatever happens."""
+    async def lend(self, plan: str | None = None) -> LoopConnection:
+        """A connection for the length of a call, one for that plan if need be; to be given back whatever happens."""
         timeout, most = self._address.timeout, self._address.connections
         if self._places.locked():
             try:
@@ -156,10 +166,10 @@ class LoopPool:
             await self._places.acquire()
         self._busy += 1
         try:
-            connection = self._kept.take(timeout, is_for_plans=is_for_plans)
+            connection = self._kept.take(timeout, plan)
             if connection is None:
                 self._kept.drop(most - self._busy)
-                connection = await connect_on_loop(self._address, is_for_plans=is_for_plans)
+                connection = await connect_on_loop(self._address, is_for_plans=plan is not None)
                 connection.deadline = SystemClock().monotonic() + timeout
         except BaseException:
             self._free()

@@ -19,7 +19,7 @@ def queues() -> Verb[list[QueueInfo]]:
 
 
 def settings() -> Verb[dict[str, QueueSettings]]:
-    return Verb(_settings, is_repeatable=True, keeps_plans=True)
+    return Verb(_settings, is_repeatable=True, plan="settings")
 
 
 def pause(queue: str, reason: str | None, until: datetime | None) -> Verb[bool]:

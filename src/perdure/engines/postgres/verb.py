@@ -28,7 +28,7 @@ Script = Generator[Step, list[Row], T]
 class Verb(Generic[T]):
     """One use of a verb: a script that can be played again when it came to nothing."""
 
-    __slots__ = ("is_repeatable", "is_transaction", "keeps_plans", "may_collide", "script", "when_in_doubt")
+    __slots__ = ("is_repeatable", "is_transaction", "may_collide", "plan", "script", "when_in_doubt")
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Verb(Generic[T]):
         is_transaction: bool = False,
         is_repeatable: bool = False,
         may_collide: bool = False,
-        keeps_plans: bool = False,
+        plan: str | None = None,
         when_in_doubt: Callable[[], None] | None = None,
     ) -> None:
         self.script = script
@@ -47,8 +47,8 @@ class Verb(Generic[T]):
         """Whether it may be done again when nobody knows whether it was done."""
         self.may_collide = may_collide
         """Whether a unique key that others take meanwhile is no fault, but a reason to look again."""
-        self.keeps_plans = keeps_plans
-        """Whether its statements have plans that are good for all values and sizes, and so often done that they pay."""
+        self.plan = plan
+        """Its main statement, if its plans are good for all values and sizes, and used so often that they are kept."""
         self.when_in_doubt = when_in_doubt
         """Called when nobody knows whether it was done, before it is tried again or given up."""
 

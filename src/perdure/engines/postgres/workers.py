@@ -41,7 +41,7 @@ def beat(worker: WorkerId, lease: timedelta) -> Verb[Beat]:
 
 
 def cancelling(worker: WorkerId) -> Verb[tuple[JobId, ...]]:
-    return Verb(lambda: _cancelling(worker), is_repeatable=True, keeps_plans=True)
+    return Verb(lambda: _cancelling(worker), is_repeatable=True, plan="cancelling")
 
 
 def deregister(worker: WorkerId) -> Verb[None]:
