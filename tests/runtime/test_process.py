@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -68,3 +69,18 @@ def test_a_worker_on_a_file_lets_its_engine_work_beside_the_loop(tmp_path: Path)
     app.run_worker()
     assert seen[0] < before
     assert sys.getswitchinterval() == before
+
+
+def test_the_collector_passes_over_what_was_there_before_the_first_job_while_a_worker_runs():
+    class Worker:
+        has_embedded_engine = False
+
+        async def run(self) -> None:
+            seen.append(gc.get_freeze_count())
+
+        def stop(self) -> None: ...
+
+    seen: list[int] = []
+    run_until_signalled(lambda: cast(Any, Worker()))
+    assert seen[0] > 1000
+    assert gc.get_freeze_count() == 0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 
+from perdure.bell import Bell
 from perdure.clock import Clock
 from perdure.errors import EngineError, LeaseLost
 from perdure.model.fairness import START_CARRY, Fairness, split
@@ -68,6 +69,10 @@ class Claims:
         finally:
             self._standby = None
         return None if fetched is None else self._taken(wants, fetched, room)
+
+    def hint_standby(self) -> bool:
+        """Tell a standby of a hint; whether it sees to it."""
+        return self._standby is not None and self._standby.hint()
 
     def end_standby(self) -> None:
         """Stand by no longer, if that is what is being done."""
@@ -184,21 +189,23 @@ class Fetcher:
         self._flood = flood
         self._is_idle = is_idle
         self._is_hinted = False
-        self._wake = asyncio.Event()
-        self._freed = asyncio.Event()
+        self._wake = Bell()
+        self._freed = Bell()
         self._is_stopping = False
         self.wants_room = False
         """Whether it waits for room; otherwise nobody need tell it of some."""
 
     def wake(self) -> None:
         """Something may be ready."""
+        if self._claims.hint_standby():
+            return
         self._is_hinted = True
-        self._wake.set()
+        self._wake.ring()
 
     def idle(self) -> None:
         """The worker holds nothing any more."""
         if self._claims.can_stand_by:
-            self._wake.set()
+            self._wake.ring()
 
     def changed(self) -> None:
         """What is to be asked for, or by whom, is not what it was."""
@@ -207,13 +214,13 @@ class Fetcher:
 
     def freed(self) -> None:
         """There may be room again."""
-        self._freed.set()
+        self._freed.ring()
 
     def stop(self) -> None:
         """Fetch no more."""
         self._is_stopping = True
-        self._wake.set()
-        self._freed.set()
+        self._wake.ring()
+        self._freed.ring()
         self._claims.end_standby()
 
     async def run(self) -> None:
@@ -227,7 +234,7 @@ class Fetcher:
             # What a hint tells of may have been ready before a standby began: then nobody is called for it.
             stands_by = is_drained and not self._is_hinted and self._can_stand_by()
             self._is_hinted = False
-            self._wake.clear()
+            self._wake.silence()
             room = min(room, _LARGEST_BATCH)
             due = None
             try:
@@ -244,40 +251,29 @@ class Fetcher:
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
             self._trouble.succeeded()
+            is_drained = len(jobs) < room
             if jobs:
                 self._deliver(jobs)
-                if stands_by:
-                    # Whoever waited for these jobs is to begin before more is asked for.
+                if stands_by or is_drained:
+                    # Slots that waited for these jobs are to begin before anything else is done.
                     await asyncio.sleep(0)
-            is_drained = len(jobs) < room
             self._flood.fetched(is_short=is_drained, due=due)
             if is_drained and not self._can_stand_by():
-                is_drained = await self._pause_until(self._wake)
+                is_drained = await self._wake.heard(self._pause())
 
     def _can_stand_by(self) -> bool:
         return self._claims.can_stand_by and self._is_idle()
 
     async def _stand_by(self, worker: WorkerId, room: int) -> list[Job]:
         jobs = await self._claims.stand_by(worker, room, self._pause())
-        self._is_hinted |= jobs is None
+        if jobs is None:
+            self.wake()
         return jobs or []
 
     async def _until_freed(self) -> None:
         self.wants_room = True
-        await self._pause_until(self._freed)
+        await self._freed.heard(self._pause())
         self.wants_room = False
-
-    async def _pause_until(self, event: asyncio.Event) -> bool:
-        """Wait for the event, or for the next poll; whether it was the event."""
-        is_set = True
-        if not self._is_stopping:
-            try:
-                async with asyncio.timeout(self._pause()):
-                    await event.wait()
-            except TimeoutError:
-                is_set = False
-        event.clear()
-        return is_set
 
     def _pause(self) -> float:
         """How long until the next poll, jittered so that workers do not march in step."""

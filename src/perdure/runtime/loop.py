@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
+from perdure.bell import Bell
 from perdure.clock import Clock
 from perdure.errors import EngineError
 from perdure.runtime.trouble import Trouble
@@ -19,15 +19,15 @@ class Loop:
         self._clock = clock
         self._random = random
         self._trouble = trouble
-        self._wake = asyncio.Event()
+        self._bell = Bell()
 
     def wake(self) -> None:
         """Take the next step now."""
-        self._wake.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         while True:
-            self._wake.clear()
+            self._bell.silence()
             try:
                 pause = await self._step()
             except EngineError as error:
@@ -35,12 +35,5 @@ class Loop:
                 continue
             self._trouble.succeeded()
             if pause > 0:
-                await self._wait(pause)
-
-    async def _wait(self, pause: float) -> None:
-        try:
-            # A little early rather than late, and never two workers in step.
-            async with asyncio.timeout(pause * self._random.uniform(0.8, 1.0)):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+                # A little early rather than late, and never two workers in step.
+                await self._bell.heard(pause * self._random.uniform(0.8, 1.0))

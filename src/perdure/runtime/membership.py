@@ -164,13 +164,17 @@ class Membership:
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     """Make a call on a loop, from any thread; in its own it need not be woken."""
     try:
-        here = asyncio.get_running_loop()
-    except RuntimeError:
-        here = None
-    try:
-        if here is loop:
+        if is_on(loop):
             loop.call_soon(call)
         else:
             loop.call_soon_threadsafe(call)
     except RuntimeError:
         pass  # the loop is closed: the worker is gone already
+
+
+def is_on(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this is the loop's own thread, in which it is running."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

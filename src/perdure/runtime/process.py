@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 import threading
@@ -37,7 +38,7 @@ async def _run(make_worker: Callable[[], Worker]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
-        with _switching() if worker.has_embedded_engine else contextlib.nullcontext():
+        with _switching() if worker.has_embedded_engine else contextlib.nullcontext(), _tidied():
             await worker.run()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,6 +58,20 @@ def _switching() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+@contextlib.contextmanager
+def _tidied() -> Iterator[None]:
+    """Have the garbage collector pass over what was there before the first job: code, which stays as long as it runs.
+
+    To look through all of it takes many times as long as a small job waits for its start, and some job would wait.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _once_a_second(stop: Callable[[], None], loop: asyncio.AbstractEventLoop) -> Callable[[], None]:

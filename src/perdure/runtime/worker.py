@@ -28,7 +28,7 @@ from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
 from perdure.runtime.loop import Loop
-from perdure.runtime.membership import Membership, on_loop
+from perdure.runtime.membership import Membership, is_on, on_loop
 from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
@@ -274,7 +274,9 @@ class Worker:
 
     def _hint(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass a wake-up on, from whatever thread it comes; one pending hint is enough."""
-        if not self._is_waking:
+        if is_on(loop):
+            self._wake()
+        elif not self._is_waking:
             self._is_waking = True
             on_loop(loop, self._wake)
 

@@ -20,6 +20,10 @@ class Standby(Protocol):
         """What was claimed; None when nobody knows, and a fetch will tell. Raises what a fetch raises."""
         ...
 
+    def hint(self) -> bool:
+        """Take a hint that something may be ready; whether it is what was waited for, so that nobody else need look."""
+        ...
+
     def end(self) -> None:
         """Wait no longer: claim what there is, and answer."""
         ...

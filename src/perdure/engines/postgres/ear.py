@@ -1,7 +1,9 @@
 """Listens on an event loop for the hints of other processes.
 
 It waits for what the server says on a connection of its own, and tells it on the loop at once: a thread that listened
-would have to wake the loop first. It mends its connection with growing pauses, and stops with `stop()` or its loop.
+would have to wake the loop first. The connection keeps plans, and is lent to who wants to ask something because of a
+hint: the server's process behind it is the one that is awake. It mends its connection with growing pauses, and stops
+with `stop()` or its loop.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from psycopg import AsyncRawCursor
 
 from perdure.clock import SystemClock
 from perdure.engines.postgres.address import Address
-from perdure.engines.postgres.connection import LoopConnection, connect_on_loop, shut
+from perdure.engines.postgres.connection import LoopConnection, connect_on_loop, is_settled, shut
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
 from perdure.engines.postgres.sql import quoted
 
@@ -43,6 +45,8 @@ class LoopEar:
         self._heard = heard
         self._random = random.Random()
         self._loop = asyncio.get_running_loop()
+        self._connection: LoopConnection | None = None
+        self._broken = self._loop.create_future()
         self._task = self._loop.create_task(self._listen())
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> bool:
@@ -52,6 +56,30 @@ class LoopEar:
         except RuntimeError:
             return False
         return True
+
+    @property
+    def can_lend(self) -> bool:
+        """Whether it listens at the moment, on a connection that keeps plans and is not lent already."""
+        return self._connection is not None and self._connection.plans is not None
+
+    def lend(self) -> LoopConnection | None:
+        """Its connection for one call, to be given back whatever happens; None if it cannot."""
+        if not self.can_lend:
+            return None
+        lent, self._connection = self._connection, None
+        assert lent is not None, "what can be lent is there"
+        # It is still read here; whoever asks on it reads it instead, until it is given back.
+        lent.deadline = SystemClock().monotonic() + self._address.timeout
+        return lent
+
+    def give_back(self, lent: LoopConnection) -> None:
+        """Listen on it again."""
+        if is_settled(lent) and not self._broken.done():
+            self._attend(lent)
+            return
+        shut(lent)
+        if not self._broken.done():
+            self._broken.set_result(None)
 
     def stop(self) -> None:
         """Listen no more; from any thread."""
@@ -63,39 +91,50 @@ class LoopEar:
     async def _listen(self) -> None:
         failures = 0
         while True:
-            connection: LoopConnection | None = None
             try:
-                connection = await connect_on_loop(self._address)
-                connection.deadline = SystemClock().monotonic() + self._address.timeout
-                await AsyncRawCursor(connection).execute(f"LISTEN {quoted(self._channel)}")
+                connection = await self._connect()
                 failures = 0
                 self._heard(None)
                 await self._until_broken(connection)
             except (psycopg.Error, NoConnectionError, TookTooLongError, OSError):
-                # Polling is the safety net; the verbs report what is wrong with the server.
-                failures += 1
-                await asyncio.sleep(pause_after(failures, self._random))
-            finally:
-                if connection is not None:
-                    shut(connection)
+                pass  # polling is the safety net; the verbs report what is wrong with the server
+            failures += 1
+            await asyncio.sleep(pause_after(failures, self._random))
+
+    async def _connect(self) -> LoopConnection:
+        connection = await connect_on_loop(self._address, is_for_plans=True)
+        try:
+            connection.deadline = SystemClock().monotonic() + self._address.timeout
+            await AsyncRawCursor(connection).execute(f"LISTEN {quoted(self._channel)}")
+        except BaseException:
+            shut(connection)
+            raise
+        return connection
 
     async def _until_broken(self, connection: LoopConnection) -> None:
-        broken = self._loop.create_future()
         number = connection.pgconn.socket
-        self._loop.add_reader(number, self._hear, connection, broken)
+        self._broken = self._loop.create_future()
+        self._attend(connection)
+        try:
+            await self._broken
+        finally:
+            if self._connection is not None:
+                self._connection = None
+                self._loop.remove_reader(number)
+                shut(connection)
+
+    def _attend(self, connection: LoopConnection) -> None:
+        self._connection = connection
+        self._loop.add_reader(connection.pgconn.socket, self._hear, connection)
         # What the server said together with its last answer has been read already.
         self._tell(connection)
-        try:
-            await broken
-        finally:
-            self._loop.remove_reader(number)
 
-    def _hear(self, connection: LoopConnection, broken: asyncio.Future[None]) -> None:
+    def _hear(self, connection: LoopConnection) -> None:
         try:
             connection.pgconn.consume_input()
-        except psycopg.Error as error:
-            if not broken.done():
-                broken.set_exception(error)
+        except psycopg.Error:
+            if not self._broken.done():
+                self._broken.set_result(None)
         else:
             self._tell(connection)
 

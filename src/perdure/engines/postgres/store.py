@@ -33,6 +33,7 @@ from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.player import Player
 from perdure.engines.postgres.schema import migrate, schema_status
+from perdure.engines.postgres.standby import PostgresStandby
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
 from perdure.engines.reply import Asked, Grouped
@@ -122,6 +123,17 @@ class PostgresStore:
 
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
         return self._ask(fetch.fetch(worker, wants, limit, takes_due, self._address.schema))
+
+    @property
+    def can_stand_by(self) -> bool:
+        ear = self._wakeups.ear()
+        return ear is not None and ear.can_lend and self._player.now() is None
+
+    def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> PostgresStandby:
+        ear = self._wakeups.ear()
+        assert ear is not None, "only a worker that listens stands by"
+        verb = fetch.fetch(worker, wants, limit, False, self._address.schema)
+        return PostgresStandby(verb, self._player, ear, patience)
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         return Grouped(ended, self._commit, self._groups.commits)

@@ -96,6 +96,10 @@ class PostgresWakeups:
 
         return stop
 
+    def ear(self) -> LoopEar | None:
+        """Who listens on the running event loop."""
+        return self._ears.get(asyncio.get_running_loop())
+
     def turn(self) -> Hint:
         """The hint that may go with a statement now; an empty one when another went a moment ago."""
         now = self._clock.monotonic()

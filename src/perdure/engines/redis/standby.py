@@ -57,6 +57,9 @@ class RedisStandby:
     def __await__(self) -> Generator[Any, None, Fetched | None]:
         return self._fetch().__await__()
 
+    def hint(self) -> bool:
+        return False  # the server calls it by a bell; what a hint tells of may have been ready before
+
     def end(self) -> None:
         self._waiting.end()
 

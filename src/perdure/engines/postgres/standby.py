@@ -1,0 +1,60 @@
+"""Lets an idle worker stand by: its fetch is made ready ahead, and goes to the server with the hint.
+
+The one who is told of a hint has nothing left to do but to send it, and sends it on the connection that brought the
+hint. Where that cannot be lent, and where a fetch is more than one statement, it is played as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import timedelta
+from typing import Any
+
+from perdure.bell import Bell
+from perdure.engines.postgres.ear import LoopEar
+from perdure.engines.postgres.player import Player
+from perdure.engines.postgres.verb import Verb
+from perdure.errors import PerdureError
+from perdure.store.jobs import Fetched
+
+
+class PostgresStandby:
+    """One fetch that waits for a hint."""
+
+    def __init__(self, verb: Verb[Fetched], player: Player, ear: LoopEar, patience: timedelta) -> None:
+        self._verb = verb
+        self._player = player
+        self._ear = ear
+        self._patience = patience.total_seconds()
+        self._bell = Bell()
+        self._is_waiting = True
+
+    def __await__(self) -> Generator[Any, None, Fetched | None]:
+        return self._fetch().__await__()
+
+    def hint(self) -> bool:
+        was_waiting = self._is_waiting
+        self.end()
+        return was_waiting
+
+    def end(self) -> None:
+        self._is_waiting = False
+        self._bell.ring()
+
+    async def _fetch(self) -> Fetched | None:
+        script = self._verb.script()
+        first = None if self._verb.is_transaction else self._player.prepared(next(script))
+        await self._bell.heard(self._patience)
+        self._is_waiting = False
+        connection = None if first is None else self._ear.lend()
+        if connection is None:
+            return await self._player.play_on_loop(self._verb)
+        try:
+            return await self._player.run_on_loop(connection, script, first)
+        except PerdureError:
+            raise
+        except Exception:
+            # An idle connection may break without there being trouble; if there is, the next fetch tells it.
+            return None
+        finally:
+            self._ear.give_back(connection)

@@ -1,0 +1,51 @@
+"""A bell is heard once: at once if it rang before, when it rings, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+from perdure.bell import Bell
+
+LONG = 60.0
+
+
+async def test_a_bell_that_rang_before_is_heard_at_once_and_once() -> None:
+    bell = Bell()
+    bell.ring()
+    bell.ring()
+    assert await bell.heard(LONG)
+    assert not await bell.heard(0.001)
+
+
+async def test_who_waits_hears_it_ring() -> None:
+    bell = Bell()
+    waiting = asyncio.create_task(bell.heard(LONG))
+    await asyncio.sleep(0)
+    bell.ring()
+    bell.ring()
+    assert await asyncio.wait_for(waiting, 20)
+    assert not await bell.heard(0.001)
+
+
+async def test_what_was_silenced_is_not_heard() -> None:
+    bell = Bell()
+    bell.ring()
+    bell.silence()
+    assert not await bell.heard(0.001)
+
+
+async def test_a_ring_after_the_time_was_up_is_kept_for_the_next_wait() -> None:
+    bell = Bell()
+    assert not await bell.heard(0.0)
+    bell.ring()
+    assert await bell.heard(LONG)
+
+
+async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
+    bell = Bell()
+    waiting = asyncio.create_task(bell.heard(LONG))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError)
+    bell.ring()
+    assert await bell.heard(LONG)
