@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.catalogue import ENGINES, EVERYBODY, PERDURE, POSTGRES, RAW, REDIS, SQLITE, Peer
-from bench.report import Figure, Verdict, shown
+from bench.report import BUSY, Figure, Verdict, shown
 
 FLAT = 5.0
 """How many MiB a worker may grow by over many jobs and still count as flat."""
+
+COMPUTING = "two processes ÷ one, handlers that compute"
+"""Jobs that do nothing leave a second process only what one worker and its server left of the processors."""
 
 Whom = Callable[[Peer, str], bool]
 
@@ -63,6 +67,7 @@ def _targets() -> tuple[Target, ...]:
         found += [
             Target(engine=engine, what="drain ÷ raw engine", figure=drain, whom=raw, least=beside_raw),
             Target(engine=engine, what="two processes ÷ one", figure="drain 2 async", own=drain, least=two),
+            Target(engine=engine, what=COMPUTING, figure="drain 2 computing", own="drain 1 computing", least=1.4),
             Target(engine=engine, what="bulk enqueue ÷ fastest peer", figure=bulk, whom=any_peer, least=many),
             Target(engine=engine, what="one by one ÷ fastest durable peer", figure=one_by_one, whom=durable, least=1),
             Target(engine=engine, what="latency p50 ÷ best peer", figure="latency p50", whom=any_peer, most=1),
@@ -99,7 +104,19 @@ def _judge(target: Target, figures: Sequence[Figure]) -> Verdict:
     spread = shown(ratio) if len(ratios) < 2 else f"{shown(ratio)} ({shown(min(ratios))}–{shown(max(ratios))})"
     beside = "–" if is_limit else f"{name} {shown(usual)}"
     mine = shown(statistics.median(own.values()))
-    return Verdict(target.engine, target.what, mine, beside, spread, _wanted(target), "met" if is_met else "missed")
+    verdict = "met" if is_met else f"missed{_why(target, figures)}"
+    return Verdict(target.engine, target.what, mine, beside, spread, _wanted(target), verdict)
+
+
+def _why(target: Target, figures: Sequence[Figure]) -> str:
+    """What the machine has to say for it: a second worker can use no more of the processors than the first left."""
+    busy = _rounds(figures, target.engine, PERDURE.name, f"{BUSY}{target.own}")
+    if not busy or target.least is None:
+        return ""
+    usual, count = statistics.median(busy.values()), os.cpu_count() or 1
+    if count / usual >= target.least:
+        return ""
+    return f": one kept {shown(usual)} of {count} processors busy, which leaves room for {shown(count / usual)}"
 
 
 def _other(target: Target, figures: Sequence[Figure]) -> tuple[str, dict[int, float]]:

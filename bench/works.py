@@ -175,6 +175,8 @@ WORKS: dict[str, Work] = {
     "drain2": drain("drain 2 async", "noop_async", 2),
     "drain1-sync": drain("drain 1 sync", "noop_sync", 1),
     "drain2-sync": drain("drain 2 sync", "noop_sync", 2),
+    "drain1-compute": drain("drain 1 computing", "compute", 1),
+    "drain2-compute": drain("drain 2 computing", "compute", 2),
     "latency": latency,
     "fail-twice": fail_twice,
     "due": due,
@@ -183,8 +185,8 @@ WORKS: dict[str, Work] = {
 }
 RAW_WORKS = ("enqueue-one", "enqueue-bulk", "drain1", "drain2", "backlog")
 """What the raw engine can be asked for: it has no retries, no due times and no wake-ups."""
-OWN_WORKS = ("backlog",)
-"""What only Perdure and the raw engine are measured with: filling a store with so many jobs takes others too long."""
+OWN_WORKS = ("drain1-compute", "drain2-compute", "backlog")
+"""What only Perdure is held against itself with, and the raw engine where it can be asked for it."""
 
 
 def takes_part(work: str, peer: Peer) -> bool:

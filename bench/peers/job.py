@@ -11,6 +11,9 @@ from bench.tally import ours
 URL = os.environ["BENCH_URL"]
 ENGINE = os.environ["BENCH_ENGINE"]
 TASKS = ("noop_async", "noop_sync", "fail_twice")
+"""What the handlers of a peer are called; Perdure has `compute` beside them."""
+_SUM = 6000
+"""Adding up so many numbers takes Python about a tenth of a millisecond."""
 
 _tally = ours()
 _last, _first, _runs, _worker = _tally.last, _tally.first, _tally.runs, _tally.worker
@@ -26,6 +29,12 @@ def noop(number: int) -> None:
     _last[number] = monotonic()
     _worker[number] = _own
     _runs[number] = (_runs[number] + 1) & 255
+
+
+def compute(number: int) -> None:
+    """Keep the processor busy for a moment, as handlers do that make something."""
+    sum(range(_SUM))
+    noop(number)
 
 
 def fail_twice(number: int) -> None:

@@ -21,6 +21,11 @@ def noop_sync(number: int) -> None:
     job.noop(number)
 
 
+@app.task
+async def compute(number: int) -> None:
+    job.compute(number)
+
+
 @app.task(retry="immediate")
 async def fail_twice(number: int) -> None:
     job.fail_twice(number)

@@ -14,7 +14,7 @@ import pytest
 from bench.catalogue import ENGINES, EVERYBODY, RAW, Peer
 from bench.ground import FailedError
 from bench.processors import Processors
-from bench.report import Figure, markdown
+from bench.report import BUSY, Figure, markdown
 from bench.servers import started
 from bench.tally import Tally
 from bench.targets import judge
@@ -111,6 +111,23 @@ def test_a_peer_that_may_lose_jobs_is_no_measure_for_those_that_do_not() -> None
     ]
     verdict = next(each for each in judge(figures) if "at-least-once" in each.what)
     assert (verdict.other, verdict.verdict) == ("dramatiq 50", "met")
+
+
+@pytest.mark.parametrize(
+    ("busy", "said"),
+    [
+        (1.6, "missed: one kept 1.6 of 2 processors busy, which leaves room for 1.25"),
+        (1.2, "missed"),
+    ],
+)
+def test_a_second_process_that_found_the_processors_busy_is_told_so(
+    busy: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    named = {"drain 1 async": 100.0, "drain 2 async": 110.0, f"{BUSY}drain 1 async": busy}
+    figures = [Figure("redis", "drain", "perdure", 0, name, value, 10) for name, value in named.items()]
+    verdict = next(each for each in judge(figures) if each.what == "two processes ÷ one")
+    assert (verdict.ratio, verdict.verdict) == ("1.1", said)
 
 
 def test_the_tally_counts_jobs_and_runs(tmp_path: Path) -> None:
