@@ -27,8 +27,9 @@ from perdure.runtime.flood import Flood
 from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
+from perdure.runtime.hints import Hints
 from perdure.runtime.loop import Loop
-from perdure.runtime.membership import Membership, is_on, on_loop
+from perdure.runtime.membership import Membership
 from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
@@ -41,8 +42,6 @@ from perdure.store import Store
 _MOST_UNCOMMITTED = 4000
 _STUBBORN = 2.0
 """How many seconds a handler that was broken off gets to notice it."""
-_AFTER_FETCH = 0.005
-"""How many seconds after a hint the parts that do not fetch look what it was about."""
 
 
 class Worker:
@@ -74,11 +73,8 @@ class Worker:
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
         self._released = 0
-        self._hinted: list[Loop] = []
         self._scheduling: Loop | None = None
         self._troubles: dict[str, Trouble] = {}
-        self._is_waking = False
-        self._waking_others: asyncio.TimerHandle | None = None
         self._membership = Membership(
             store=store,
             clock=clock,
@@ -159,14 +155,16 @@ class Worker:
 
     async def run(self) -> None:
         """Work until stopped."""
-        loop = asyncio.get_running_loop()
         # Limits that an operator has set hold from the first fetch on.
         await self._tuner.step()
         await self._membership.join()
-        unsubscribe = self._store.wakeups.subscribe(lambda: self._hint(loop))
+        hinted, unhinted = self._background()
+        hints = Hints(fetching=self._fetcher.wake, promoting=self._promoting, rest=hinted)
+        unsubscribe = self._store.wakeups.subscribe(hints.hear)
         committing = asyncio.create_task(self._committer.run())
         fetching = asyncio.create_task(self._fetcher.run())
-        others = [asyncio.create_task(work) for work in self._background()]
+        others = [asyncio.create_task(part.run()) for part in (self._promoting, *hinted, *unhinted)]
+        others.append(asyncio.create_task(self._membership.watch()))
         slots = [
             asyncio.create_task(self._executor.serve(self._buffer, self._hand_on, self._membership.is_trusted))
             for _ in range(self._plan.concurrency)
@@ -186,8 +184,8 @@ class Worker:
             await self._membership.leave()
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
 
-    def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """The parts that go in a rhythm of their own, and the watch over the lease."""
+    def _background(self) -> tuple[list[Loop], list[Loop]]:
+        """The parts that go in a rhythm of their own: those that hints are for, and those that look by themselves."""
         store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
         reaper = Reaper(
             store=store,
@@ -208,11 +206,13 @@ class Worker:
             definitions=self._plan.schedules,
         )
         self._scheduling = self._loop("scheduler", scheduler.step)
-        hinted = {"canceller": canceller.step, "tuner": self._tuner.step}
-        loops = (self._loop(part, step) for part, step in hinted.items())
-        self._hinted = [self._promoting, *loops, self._scheduling]
+        hinted = [
+            self._loop("canceller", canceller.step),
+            self._loop("tuner", self._tuner.step),
+            self._scheduling,
+        ]
         unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step), self._forwarding]
-        return [loop.run() for loop in [*self._hinted, *unhinted]] + [self._membership.watch()]
+        return hinted, unhinted
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
@@ -271,26 +271,6 @@ class Worker:
         """Whether the end of such a job lets another of its queue run: there is a limit that keeps others back."""
         fairness = self._tuner.fairness(queue)
         return fairness.concurrency is not None or (lane == "retry" and fairness.max_retries_running is not None)
-
-    def _hint(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Pass a wake-up on, from whatever thread it comes; one pending hint is enough."""
-        if is_on(loop):
-            self._wake()
-        elif not self._is_waking:
-            self._is_waking = True
-            on_loop(loop, self._wake)
-
-    def _wake(self) -> None:
-        self._is_waking = False
-        self._fetcher.wake()
-        # Most hints are of jobs to be fetched, and what the others ask the store would stand in the way of that.
-        if self._waking_others is None:
-            self._waking_others = asyncio.get_running_loop().call_later(_AFTER_FETCH, self._wake_others)
-
-    def _wake_others(self) -> None:
-        self._waking_others = None
-        for loop in self._hinted:
-            loop.wake()
 
     def _take_back(self, job: Job, *, has_started: bool = False) -> None:
         """Put a job back in line through the committer."""
