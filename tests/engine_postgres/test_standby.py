@@ -212,6 +212,25 @@ async def test_who_stops_listening_in_the_middle_of_a_fetch_gets_its_answer_and_
     await seen(lambda: found[0] not in sessions(name, "%"))
 
 
+async def test_a_hint_that_comes_with_the_end_of_the_session_leaves_it_to_the_next_fetch(
+    standing: Standing, schema: str
+) -> None:
+    task = await standing.begin("one")
+    (listener,) = await asyncio.to_thread(sessions, f"standing {schema}", "LISTEN %")
+    # Without a turn of the loop in between, so that nobody here has seen the end of it.
+    kill(listener)
+    standing.hint()
+    assert await asyncio.wait_for(task, PATIENCE) is None
+    await standing.listens()
+    job_id = await asyncio.to_thread(standing.scene.enqueue)
+    assert [job.id for job in await claimed(await standing.begin("two", patience=timedelta(0)))] == [job_id]
+
+
+def test_outside_of_an_event_loop_nobody_stands_by(store: PostgresStore) -> None:
+    assert isinstance(store, StandbyStore)
+    assert not store.can_stand_by
+
+
 async def test_where_nobody_listens_nobody_stands_by(open_one: Callable[..., PostgresStore]) -> None:
     for options in ({"listen": "false"}, {"pooler": "true"}):
         store = open_one(**options)

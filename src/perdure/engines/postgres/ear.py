@@ -46,6 +46,8 @@ class LoopEar:
         self._random = random.Random()
         self._loop = asyncio.get_running_loop()
         self._connection: LoopConnection | None = None
+        self._number = -1
+        """Of its connection's socket: one that broke cannot be asked for it any more."""
         self._broken = self._loop.create_future()
         self._task = self._loop.create_task(self._listen())
 
@@ -60,7 +62,7 @@ class LoopEar:
     @property
     def can_lend(self) -> bool:
         """Whether it listens at the moment, on a connection that keeps plans and is not lent already."""
-        return self._connection is not None and self._connection.plans is not None
+        return self._connection is not None and self._connection.plans is not None and not self._broken.done()
 
     def lend(self) -> LoopConnection | None:
         """Its connection for one call, to be given back whatever happens; None if it cannot."""
@@ -68,7 +70,8 @@ class LoopEar:
             return None
         lent, self._connection = self._connection, None
         assert lent is not None, "what can be lent is there"
-        # It is still read here; whoever asks on it reads it instead, until it is given back.
+        # Whoever asks on it reads it.
+        self._loop.remove_reader(self._number)
         lent.deadline = SystemClock().monotonic() + self._address.timeout
         return lent
 
@@ -112,7 +115,7 @@ class LoopEar:
         return connection
 
     async def _until_broken(self, connection: LoopConnection) -> None:
-        number = connection.pgconn.socket
+        self._number = connection.pgconn.socket
         self._broken = self._loop.create_future()
         self._attend(connection)
         try:
@@ -120,12 +123,12 @@ class LoopEar:
         finally:
             if self._connection is not None:
                 self._connection = None
-                self._loop.remove_reader(number)
+                self._loop.remove_reader(self._number)
                 shut(connection)
 
     def _attend(self, connection: LoopConnection) -> None:
         self._connection = connection
-        self._loop.add_reader(connection.pgconn.socket, self._hear, connection)
+        self._loop.add_reader(self._number, self._hear, connection)
         # What the server said together with its last answer has been read already.
         self._tell(connection)
 

@@ -97,8 +97,11 @@ class PostgresWakeups:
         return stop
 
     def ear(self) -> LoopEar | None:
-        """Who listens on the running event loop."""
-        return self._ears.get(asyncio.get_running_loop())
+        """Who listens on the running event loop, if there is one and somebody does."""
+        try:
+            return self._ears.get(asyncio.get_running_loop())
+        except RuntimeError:
+            return None
 
     def turn(self) -> Hint:
         """The hint that may go with a statement now; an empty one when another went a moment ago."""
