@@ -22,6 +22,8 @@ BUSY_TIMEOUT = 2.0
 CLAIM_TRIES = 10
 BACK_OFF_CAP = 0.5
 _BACK_OFF_START = 0.01
+_CACHE = 6000
+"""How many KiB of pages a writer keeps: enough for the upper levels of large indexes; with more, only memory grows."""
 
 _COMMON = (
     "PRAGMA wal_autocheckpoint = 0",
@@ -45,7 +47,7 @@ def connect(path: str | None) -> sqlite3.Connection:
     try:
         if path is not None:
             _switch_to_wal(connection, path)
-        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
     except BaseException:
         connection.close()
         raise
