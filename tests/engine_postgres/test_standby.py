@@ -232,7 +232,7 @@ def test_outside_of_an_event_loop_nobody_stands_by(store: PostgresStore) -> None
 
 
 async def test_where_nobody_listens_nobody_stands_by(open_one: Callable[..., PostgresStore]) -> None:
-    for options in ({"listen": "false"}, {"pooler": "true"}):
+    for options in ({"listen": "false"}, {"pooler": "true"}, {"connections": "3"}):
         store = open_one(**options)
         assert isinstance(store, StandbyStore)
         stop = store.wakeups.subscribe(lambda: None)

@@ -24,6 +24,8 @@ EXAMPLES = (
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]*", re.ASCII)
 _LONGEST_NAME = 63
 _WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_ENOUGH = 4
+"""With so many connections those that keep plans can be a kind of their own."""
 _OWN = ("schema", "pooler", "listen", "connections", "timeout")
 
 _DRIVER_DEFAULTS: dict[str, Any] = {
@@ -52,6 +54,12 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The most connections of an event loop, and the most of all other threads together."""
     timeout: float = 15.0
     """How many seconds a call may take before it is given up."""
+
+    @property
+    def keeps_plans(self) -> bool:
+        """Whether some connections are set apart for statements whose plans are kept."""
+        # Two kinds of connections would take each other's places where there are few of them.
+        return not self.has_pooler and self.connections >= _ENOUGH
 
     @property
     def name(self) -> str:

@@ -1,9 +1,9 @@
 """Listens on an event loop for the hints of other processes.
 
 It waits for what the server says on a connection of its own, and tells it on the loop at once: a thread that listened
-would have to wake the loop first. The connection keeps plans, and is lent to who wants to ask something because of a
-hint: the server's process behind it is the one that is awake. It mends its connection with growing pauses, and stops
-with `stop()` or its loop.
+would have to wake the loop first. The connection keeps plans where any does, and is lent to who wants to ask something
+because of a hint: the server's process behind it is the one that is awake. It mends its connection with growing
+pauses, and stops with `stop()` or its loop.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LoopEar:
             await asyncio.sleep(pause_after(failures, self._random))
 
     async def _connect(self) -> LoopConnection:
-        connection = await connect_on_loop(self._address, is_for_plans=True)
+        connection = await connect_on_loop(self._address, is_for_plans=self._address.keeps_plans)
         try:
             connection.deadline = SystemClock().monotonic() + self._address.timeout
             await AsyncRawCursor(connection).execute(f"LISTEN {quoted(self._channel)}")

@@ -31,8 +31,6 @@ TRIES = 10
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.5
 _SECOND_CHANCES = 2
-_ENOUGH = 4
-"""With so many connections some are set apart for statements whose plans are kept."""
 
 
 class Player:
@@ -121,8 +119,7 @@ class Player:
             pool.close()
 
     def _plan(self, verb: AnyVerb) -> str | None:
-        # Two kinds of connections would take each other's places where there are few of them.
-        return None if self.address.has_pooler or self.address.connections < _ENOUGH else verb.plan
+        return verb.plan if self.address.keeps_plans else None
 
     def _run(self, connection: ThreadConnection, script: Script[T]) -> T:
         plans = connection.plans
