@@ -19,6 +19,9 @@ from bench.catalogue import POSTGRES, REDIS, SQLITE
 
 BUFFERS = "1GB"
 """What PostgreSQL may keep in memory; with its small default a million jobs are read and written again and again."""
+LOG = "8GB"
+"""How much PostgreSQL may log before it makes a checkpoint by itself, after which every page that is touched is logged
+whole: whoever is measured just then would pay for it, so there is one before each measurement and none in it."""
 PATIENCE = 60.0
 """How long a server may take to rewrite its log, in seconds."""
 
@@ -69,10 +72,12 @@ class Sqlite:
 class Postgres:
     """A database of its own for each."""
 
-    settings = f"synchronous_commit=on, fsync=on, shared_buffers={BUFFERS}"
+    settings = f"synchronous_commit=on, fsync=on, shared_buffers={BUFFERS}, checkpoints between measurements only"
 
     def __init__(self) -> None:
-        self._server = PostgresServer(is_durable=True, shared_buffers=BUFFERS)
+        self._server = PostgresServer(
+            is_durable=True, shared_buffers=BUFFERS, max_wal_size=LOG, checkpoint_timeout="1h"
+        )
         self._numbers = itertools.count(1)
 
     def fresh(self) -> str:
