@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from tests.conformance.scene import a_want
+from tests.conformance.standing import LONG, PATIENCE, answer, claimed, until
 from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
@@ -24,15 +25,12 @@ from perdure.engines.postgres.standby import PostgresStandby
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.verb import Row
 from perdure.errors import LeaseLost
-from perdure.model.job import Job, WorkerId
+from perdure.model.job import WorkerId
 from perdure.runtime.membership import is_on, on_loop
 from perdure.store.jobs import Fetched, Want
 from perdure.store.standby import StandbyStore
 
 T = TypeVar("T")
-
-LONG = timedelta(seconds=60)
-PATIENCE = 20.0
 
 
 class Standing:
@@ -59,7 +57,7 @@ class Standing:
     ) -> asyncio.Task[Fetched | None]:
         standby = self.store.stand_by(worker, wants or (a_want(),), limit, patience)
         self.standbys.append(standby)
-        task = asyncio.ensure_future(_await(standby))
+        task = asyncio.ensure_future(answer(standby))
         await asyncio.sleep(0)
         return task
 
@@ -68,29 +66,12 @@ class Standing:
             standby.hint()
 
 
-async def _await(standby: PostgresStandby) -> Fetched | None:
-    return await standby
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end, "it did not come about"
-        await asyncio.sleep(0.005)
-
-
 async def seen(condition: Callable[[], T]) -> T:
     """What is found in the server once there is something, looked for beside the loop."""
     async with asyncio.timeout(PATIENCE):
         while not (found := await asyncio.to_thread(condition)):
             await asyncio.sleep(0.005)
         return found
-
-
-async def claimed(task: asyncio.Task[Fetched | None]) -> list[Job]:
-    fetched = await asyncio.wait_for(task, PATIENCE)
-    assert fetched is not None
-    return fetched.jobs
 
 
 def sessions(name: str, query: str) -> list[int]:

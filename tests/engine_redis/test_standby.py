@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 import redis
 from tests.conformance.scene import SECOND, Scene, a_want, failure, success
+from tests.conformance.standing import LONG, PATIENCE, answer, claimed, until
 from tests.servers.redis import RedisServer
 
 from perdure import App, Settings
@@ -19,14 +20,11 @@ from perdure.engines.opener import open_store
 from perdure.engines.redis.standby import RedisStandby
 from perdure.engines.redis.store import RedisStore
 from perdure.errors import LeaseLost
-from perdure.model.job import Job, WorkerId
+from perdure.model.job import WorkerId
 from perdure.model.queue_settings import QueueSettings
 from perdure.store.jobs import Fetched
 from perdure.store.reads import JobFilter
 from perdure.store.standby import StandbyStore
-
-LONG = timedelta(seconds=60)
-PATIENCE = 20.0
 
 
 class Standing:
@@ -45,7 +43,7 @@ class Standing:
         worker = await asyncio.to_thread(self.scene.worker, name)
         before = self.blocked()
         standby = self.make(worker, *queues, limit=limit, patience=patience)
-        task = asyncio.ensure_future(_await(standby))
+        task = asyncio.ensure_future(answer(standby))
         task.set_name(name)
         await until(lambda: self.blocked() == before + 1 or task.done())
         return task
@@ -56,23 +54,6 @@ class Standing:
 
     def blocked(self) -> int:
         return sum("b" in each["flags"] for each in self.client.client_list())
-
-
-async def _await(standby: RedisStandby) -> Fetched | None:
-    return await standby
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end, "it did not come about"
-        await asyncio.sleep(0.005)
-
-
-async def claimed(task: asyncio.Task[Fetched | None]) -> list[Job]:
-    fetched = await asyncio.wait_for(task, PATIENCE)
-    assert fetched is not None
-    return fetched.jobs
 
 
 @pytest.fixture
@@ -156,7 +137,7 @@ async def test_a_standby_that_is_ended_is_answered_soon(standing: Standing, scen
     worker = await asyncio.to_thread(scene.worker, "one")
     for pause in (0.0, 0.0, 0.1):
         standby = standing.make(worker)
-        task = asyncio.ensure_future(_await(standby))
+        task = asyncio.ensure_future(answer(standby))
         await asyncio.sleep(pause)
         standby.end()
         assert await claimed(task) == []
@@ -209,7 +190,7 @@ async def test_a_server_that_refuses_to_wait_is_asked_once(server: RedisServer) 
         assert store.can_stand_by
         await enqueue(scene)
         worker = await asyncio.to_thread(scene.worker)
-        assert len(await claimed(asyncio.ensure_future(_await(standing.make(worker))))) == 1
+        assert len(await claimed(asyncio.ensure_future(answer(standing.make(worker))))) == 1
         assert not store.can_stand_by
 
 

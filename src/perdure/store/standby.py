@@ -1,5 +1,6 @@
-"""A fetch that waits in the engine until there is something to claim: an idle worker is handed its job without asking.
+"""A fetch that is made ahead and waits for something to claim: an idle worker has its job with fewer steps.
 
+It may wait in the server, which then calls the worker by its answer, or on this side, to be sent with the first hint.
 An engine may have it. Where it has not, or cannot at the moment, a worker fetches after hints and polls.
 """
 
@@ -41,8 +42,9 @@ class StandbyStore(Protocol):
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> Standby:
         """Fetch as soon as one of the queues has something ready, and in any case when patience is over.
 
-        For a worker that holds nothing: one that is busy might be called and not come. A worker that vanishes while it
-        stands by may be given jobs until its connection is seen to be closed or its patience is over; they are lost
-        with it, as those are whose fetch is never answered.
+        Whoever hears a hint meanwhile tells it to the standby: it may be what calls it. For a worker that holds
+        nothing: one that is busy might be called and not come. A worker that vanishes while it stands by may be given
+        jobs until its connection is seen to be closed or its patience is over; they are lost with it, as those are
+        whose fetch is never answered.
         """
         ...
