@@ -307,21 +307,6 @@ def test_recent_reads_its_index_from_one_end(large: Large, name: str, index: str
     assert most_rows_read(plan) <= 100
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("queue", ["queue-1", "empty"])
-@pytest.mark.parametrize("is_strict", [False, True])
-def test_a_fetch_of_what_is_due_reads_the_waiting_in_order_too(
-    large: Large, size: int, queue: str, is_strict: bool
-) -> None:
-    given = {**fetching(size), "queue": queue, "is_strict": is_strict, "look": size, "now": FAR - 1}
-    plan = large.plan("fetch_due", **given)
-    assert "Seq Scan on jobs" not in plan
-    assert "Sort" not in plan
-    assert "jobs_ready" in plan
-    assert "jobs_waiting" in plan
-    assert most_rows_read(plan) <= 3 * size + 10
-
-
 LOOKS = ("promote", "cancelling")
 """What a worker looks for at every hint."""
 
@@ -331,7 +316,6 @@ class Kept:
 
     NAMES = (
         "fetch",
-        "fetch_due",
         "fetch_nothing",
         "commit",
         "commit_succeeded",
@@ -351,7 +335,6 @@ class Kept:
             connection.execute(f"PREPARE kept_{name} AS {statement(name, schema).text}".encode())
         self._schema = schema
         self.plan("fetch", **fetching(1))
-        self.plan("fetch_due", **fetching(1), look=1)
         self.plan("fetch_nothing", **fetching(1))
         self.plan("commit", ended="[]", now=5)
         self.plan("commit_succeeded", **nobody())
@@ -405,7 +388,6 @@ def test_plans_that_are_kept_are_good_after_the_table_has_grown(grown: tuple[Lar
     large, kept = grown
     plans = {
         "fetch": kept.plan("fetch", **fetching(size)),
-        "fetch_due": kept.plan("fetch_due", **{**fetching(size), "now": FAR - 1, "look": size}),
         "fetch_nothing": kept.plan("fetch_nothing", **fetching(size)),
         "commit": kept.plan("commit", ended=large.running(size), now=5),
         "commit_succeeded": kept.plan("commit_succeeded", **large.succeeded(size)),

@@ -29,7 +29,6 @@ WANTED = {
     "fetch_candidates": [READY, "SEARCH perdure_jobs USING INDEX perdure_jobs_retrying (queue=?)"],
     "fetch_running": ["SCAN perdure_jobs USING INDEX perdure_jobs_running"],
     "fetch_peek": ["SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_ready (queue=?)"],
-    "fetch_due": [f"{WAITING} (run_at<?)"],
     "fetch_lease": ["SEARCH perdure_workers USING PRIMARY KEY (id=?)"],
     "fetch": [BY_ROWID],
     "fetch_claimed": [BY_ROWID],

@@ -240,7 +240,7 @@ def test_the_verbs_of_postgresql_stay_within_their_budgets(app: App) -> None:
     rows = [postgres_row(running_job(app, "returns", number)) for number in range(JOBS)]
     want = Want(queue="default", count=JOBS, retry_share=200_000)
     with Instructions() as fetching:
-        jobs = answer(postgres_fetch.fetch(WorkerId("w"), [want], JOBS, False, "perdure"), rows).jobs
+        jobs = answer(postgres_fetch.fetch(WorkerId("w"), [want], JOBS, "perdure"), rows).jobs
     assert [job.id for job in jobs] == sorted(row[0] for row in rows)
     ended = succeeded(app, jobs, now)
     with Instructions() as committing:

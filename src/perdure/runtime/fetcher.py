@@ -20,7 +20,6 @@ from perdure.errors import EngineError, LeaseLost
 from perdure.model.fairness import START_CARRY, Fairness, split
 from perdure.model.job import Job, WorkerId
 from perdure.model.turns import Turns
-from perdure.runtime.flood import Flood
 from perdure.runtime.membership import Membership
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
@@ -47,12 +46,6 @@ class Claims:
         """Claim up to `room` jobs; raises LeaseLost and EngineError."""
         wants = self._wants(room)
         return self._taken(wants, await self._store.fetch(worker, wants, room), room)
-
-    async def fetch_due(self, worker: WorkerId, room: int) -> tuple[list[Job], int]:
-        """Claim also what waits and is due; how many that were comes with the jobs."""
-        wants = self._wants(room)
-        fetched = await self._store.fetch(worker, wants, room, takes_due=True)
-        return self._taken(wants, fetched, room), fetched.due
 
     @property
     def can_stand_by(self) -> bool:
@@ -174,7 +167,6 @@ class Fetcher:
         low: Callable[[], bool],
         deliver: Callable[[list[Job]], None],
         membership: Membership,
-        flood: Flood,
         is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self._claims = claims
@@ -186,7 +178,6 @@ class Fetcher:
         self._low = low
         self._deliver = deliver
         self._membership = membership
-        self._flood = flood
         self._is_idle = is_idle
         self._is_hinted = False
         self._wake = Bell()
@@ -236,12 +227,8 @@ class Fetcher:
             self._is_hinted = False
             self._wake.silence()
             room = min(room, _LARGEST_BATCH)
-            due = None
             try:
-                if self._flood.is_on:
-                    jobs, due = await self._claims.fetch_due(worker, room)
-                else:
-                    jobs = await (self._stand_by(worker, room) if stands_by else self._claims.fetch(worker, room))
+                jobs = await (self._stand_by(worker, room) if stands_by else self._claims.fetch(worker, room))
             except LeaseLost:
                 if worker == self._membership.id:
                     self._membership.lose()
@@ -257,7 +244,6 @@ class Fetcher:
                 if stands_by or is_drained:
                     # Slots that waited for these jobs are to begin before anything else is done.
                     await asyncio.sleep(0)
-            self._flood.fetched(is_short=is_drained, due=due)
             if is_drained and not self._can_stand_by():
                 is_drained = await self._wake.heard(self._pause())
 

@@ -23,7 +23,6 @@ from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
-from perdure.runtime.flood import Flood
 from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
@@ -110,8 +109,7 @@ class Worker:
         )
         self._forwarding = self._loop("forwarder", self._forwarder.step)
         poll = plan.poll.total_seconds()
-        flood = Flood(clock=clock, begun=lambda: self._fetcher.changed(), over=lambda: self._promoting.wake())
-        self._promoting = self._loop("promoter", Promoter(store=store, clock=clock, poll=poll, flood=flood).step)
+        self._promoting = self._loop("promoter", Promoter(store=store, clock=clock, poll=poll).step)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
@@ -122,7 +120,6 @@ class Worker:
             low=self._is_low,
             deliver=self._deliver,
             membership=self._membership,
-            flood=flood,
             is_idle=lambda: not len(self._held),
         )
 

@@ -40,8 +40,6 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[Job]
     rooms: tuple[int, ...]
     """0 where nothing could be claimed: paused, at its limit, nothing ready, asked before in vain, or not reached."""
-    due: int = 0
-    """How many of the jobs waited until now; only a fetch that takes what is due has any."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -108,7 +106,7 @@ class JobStore(Protocol):
         """The same for connections that are awaited; those that block are used as they are."""
         ...
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         """Claim up to `limit` ready jobs for a worker, going through the wants in their order.
 
         The room offered to a want is the least of its `count`, what is left of `limit`, and what its queue's
@@ -117,10 +115,6 @@ class JobStore(Protocol):
         by a later want. Inside a lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each
         job claimed is `running`, owned by the worker, its attempt one higher. Raises LeaseLost when the worker's lease
         has run out.
-
-        With `takes_due`, where ready jobs leave a part of the room that fresh ones may have, fresh jobs of the queue
-        that wait and are due get it, the longest due first: as if they had been promoted just before. It is enough to
-        look at the first `limit` jobs that are due, of whatever queue and lane; the rest is for a promote.
         """
         ...
 

@@ -12,25 +12,24 @@ from perdure.model.job import Job, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _by_time, _by_priority = itemgetter(RUN_AT, ID), itemgetter(PRIORITY)
-ROOM, DUE = CLAIMED, CLAIMED + 1
-"""Where these stand in a row, after what it gives of the job."""
+ROOM = CLAIMED
+"""Where the room offered stands in a row, after the columns of the job."""
 
 
-def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Verb[Fetched]:
+def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
     is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
     return Verb(
-        lambda: _script(worker, wants, limit, takes_due, schema),
+        lambda: _script(worker, wants, limit, schema),
         is_transaction=is_transaction,
-        plan="fetch_due" if takes_due else "fetch",
+        plan="fetch",
     )
 
 
-def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool, schema: str) -> Script[Fetched]:
+def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:
     claimed: dict[str, list[Row]] = {want.queue: [] for want in wants}
     left = limit
-    due = 0
     rooms: list[int] = []
     in_vain: set[str] = set()
     is_checked = False
@@ -39,8 +38,7 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
         ((is_living, ready),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": sorted(names)})
         _check(worker, is_living)
         is_checked = True
-        if not takes_due:
-            in_vain = {want.queue for want in wants if from_text(want.queue) not in ready}
+        in_vain = {want.queue for want in wants if from_text(want.queue) not in ready}
     if limit > 0:
         limited = {want.queue for want in wants if _is_limited(want) and want.queue not in in_vain}
         if limited:
@@ -49,13 +47,9 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
         room, count = 0, min(want.count, left)
         if count > 0 and want.queue not in in_vain:
             values = _values(worker, want, count)
-            if takes_due:
-                rows = yield Step("fetch_due", {**values, "look": str(limit)})
-            else:
-                rows = yield Step("fetch", values)
+            rows = yield Step("fetch", values)
             if rows:
                 room = offered = rows[0][ROOM]
-                due += rows[0][DUE] if takes_due else 0
             else:
                 ((offered, could_give, is_living),) = yield Step("fetch_nothing", values)
                 _check(worker, is_living)
@@ -69,7 +63,7 @@ def _script(worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
     if not is_checked:
         ((is_living, _),) = yield Step("fetch_lease", {"worker": from_text(worker), "queues": []})
         _check(worker, is_living)
-    return Fetched(jobs=_in_order(claimed, worker), rooms=tuple(rooms), due=due)
+    return Fetched(jobs=_in_order(claimed, worker), rooms=tuple(rooms))
 
 
 def _in_order(claimed: dict[str, list[Row]], worker: WorkerId) -> list[Job]:

@@ -121,8 +121,8 @@ class PostgresStore:
         self._doubts.add([ended])
         return accepted
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
-        return self._ask(fetch.fetch(worker, wants, limit, takes_due, self._address.schema))
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
+        return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
 
     @property
     def can_stand_by(self) -> bool:
@@ -132,7 +132,7 @@ class PostgresStore:
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> PostgresStandby:
         ear = self._wakeups.ear()
         assert ear is not None, "only a worker that listens stands by"
-        verb = fetch.fetch(worker, wants, limit, False, self._address.schema)
+        verb = fetch.fetch(worker, wants, limit, self._address.schema)
         return PostgresStandby(verb, self._player, ear, patience)
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:

@@ -14,16 +14,9 @@ MOST = 1000
 """The most jobs that one claim takes; a fetch may always give fewer than it was asked for."""
 
 
-def fetch(
-    worker: WorkerId,
-    wants: Sequence[Want],
-    limit: int,
-    *,
-    takes_due: bool = False,
-    waiting: Waiting | None = None,
-) -> Verb[Fetched]:
+def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, *, waiting: Waiting | None = None) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order; wait for a bell before, if that is given."""
-    arguments: list[Argument] = [worker.encode(), max(0, min(limit, MOST)), b"1" if takes_due else b""]
+    arguments: list[Argument] = [worker.encode(), max(0, min(limit, MOST))]
     for want in wants:
         arguments += (want.queue.encode(), want.count, want.retry_share, want.carry, b"1" if want.is_strict else b"")
         arguments += (_limit(want.max_retries_running), _limit(want.concurrency))
@@ -33,12 +26,12 @@ def fetch(
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
-    now, ids, records, args, errors, lines, rooms, due = answer
+    now, ids, records, args, errors, lines, rooms = answer
     jobs = to_claimed(ids, records, args, errors, worker, now)
-    if lines > 1 or (due and (lines or len({(job.queue, job.priority) for job in jobs}) > 1)):
+    if lines > 1:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
-    return Fetched(jobs=jobs, rooms=tuple(rooms), due=due)
+    return Fetched(jobs=jobs, rooms=tuple(rooms))
 
 
 def _limit(limit: int | None) -> Argument:

@@ -120,8 +120,8 @@ class RedisStore:
     async def complete_within_async(self, connection: object, ended: Ended) -> bool:
         raise _no_shared_transaction("complete a job")
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
-        return self._ask(lambda: fetch.fetch(worker, wants, limit, takes_due=takes_due))
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
+        return self._ask(lambda: fetch.fetch(worker, wants, limit))
 
     @property
     def can_stand_by(self) -> bool:

@@ -28,11 +28,9 @@ class _Candidates(msgspec.Struct, frozen=True):
 
 
 def peek(
-    connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int, takes_due: bool
+    connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int
 ) -> Fetched | NotAnswered:
     """Nothing, if nothing is ready; so that an idle worker's polls take no lock."""
-    if takes_due:
-        return NOT_ANSWERED
     _check_lease(connection, now, worker)
     queues = msgspec.json.encode([want.queue for want in wants]).decode()
     if limit > 0 and connection.execute(statement("fetch_peek"), {"queues": queues}).fetchone()[0]:
@@ -40,35 +38,21 @@ def peek(
     return Fetched(jobs=[], rooms=(0,) * len(wants))
 
 
-def fetch(
-    connection: sqlite3.Connection,
-    now: int,
-    worker: WorkerId,
-    wants: Sequence[Want],
-    limit: int,
-    takes_due: bool = False,
-) -> Fetched:
+def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> Fetched:
     """Claim up to `limit` jobs, going through the wants in their order."""
     _check_lease(connection, now, worker)
     claimed: list[Job] = []
     is_in_order = len(wants) == 1
     rooms: list[int] = []
-    due = 0
     short: set[str] = set()
     for want in wants:
         room = 0 if want.queue in short else _room(connection, want, limit - len(claimed))
         chosen: list[int] = []
         if room > 0:
             found = _candidates(connection, now, want, room)
-            ready = len(found.fresh)
-            if takes_due and ready < room:
-                waiting = _due(connection, now, want, limit)[: room - ready]
-                found = _Candidates(fresh=found.fresh + waiting, retry=found.retry)
             fresh, retry = _choose(want, room, found)
             chosen = fresh + retry
-            late = max(0, len(fresh) - ready)
-            due += late
-            is_in_order = is_in_order and not (fresh and retry) and not late
+            is_in_order = is_in_order and not (fresh and retry)
             if len(chosen) < room:
                 short.add(want.queue)
             room = room if found.fresh or found.retry else 0
@@ -79,7 +63,7 @@ def fetch(
     if not is_in_order:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         claimed.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
-    return Fetched(jobs=claimed, rooms=tuple(rooms), due=due)
+    return Fetched(jobs=claimed, rooms=tuple(rooms))
 
 
 def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Job]:
@@ -120,9 +104,3 @@ def _candidates(connection: sqlite3.Connection, now: int, want: Want, room: int)
     values = {"queue": want.queue, "room": room, "max_retries_running": want.max_retries_running, "now": now}
     row = connection.execute(statement("fetch_candidates"), values).fetchone()
     return _Candidates(fresh=_decode_rowids(row[0]), retry=_decode_rowids(row[1]))
-
-
-def _due(connection: sqlite3.Connection, now: int, want: Want, count: int) -> list[int]:
-    """The rowids of the queue's fresh jobs among the first so many that wait and are due."""
-    (found,) = connection.execute(statement("fetch_due"), {"queue": want.queue, "count": count, "now": now}).fetchone()
-    return _decode_rowids(found)

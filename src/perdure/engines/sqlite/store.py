@@ -122,10 +122,10 @@ class SqliteStore:
     async def complete_within_async(self, connection: object, ended: Ended) -> bool:
         return self.complete_within(connection, ended)
 
-    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int, *, takes_due: bool = False) -> Reply[Fetched]:
+    def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
         return self._write(
-            functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit, takes_due=takes_due),
-            peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit, takes_due=takes_due),
+            functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit),
+            peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit),
         )
 
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:

@@ -1,20 +1,20 @@
--- fetch: claims ready jobs for a worker, and fresh ones that wait and are due, going through the wants in their order.
+-- fetch: claims ready jobs for a worker, going through the wants in their order.
 -- KEYS: the store's prefix.
--- ARGV: now, sender, worker, limit, takes_due ('1' or ''); then per want queue, count, share and carry (in millionths),
---     is_strict ('1' or ''), max_retries_running and concurrency ('' for none).
+-- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
+--     max_retries_running and concurrency ('' for none).
 -- Returns: nil when the worker's lease does not hold; else now; the ids of the jobs claimed, line by line and in order; the
 --     record of each, as it was before the claim (nil where there was none to claim); id and args of each whose args are not
---     in the record; id and error of each that has one; the number of lines claimed from; the room offered to each want, 0
---     where nothing could be claimed; and how many of the jobs waited until now, which come last.
+--     in the record; id and error of each that has one; the number of lines claimed from; and the room offered to each want,
+--     0 where nothing could be claimed.
 -- Guarantees: nothing else runs meanwhile, so a job is claimed by one worker only, and pauses and limits are exact. Jobs
---     are read before the first write. Looks at no more ready jobs than it claims, and at up to `limit` that are due.
+--     are read before the first write. Looks at no more jobs than it claims.
 --+ start
 --+ many
 --+ counts
 --+ lines
 --+ paused
 --+ room
-local worker, limit, takes_due = ARGV[3], tonumber(ARGV[4]), ARGV[5] == '1'
+local worker, limit = ARGV[3], tonumber(ARGV[4])
 expect('set', 'running:' .. worker)
 local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
 if not lease or tonumber(lease) <= now then
@@ -25,7 +25,6 @@ local sub = string.sub
 local ids = {}
 local parts = {}
 local taken = {}
--- How many are chosen, those that wait included.
 local chosen = 0
 
 local function available(line)
@@ -46,58 +45,10 @@ local function choose(lane, queue, number)
   end
 end
 
--- The first few that are due: place, id and record of each; of each queue where among them those stand that never ran; and how
--- many of these are chosen.
-local due_places, due_ids, due_records
-local due
-local due_chosen = {}
-
--- [INV-16] Nothing is claimed before its run_at, by the store's clock.
-local function look_at_due()
-  due, due_ids = {}, {}
-  due_places = redis.call('ZRANGEBYLEX', prefix .. 'waiting', '-', '(' .. place(text(now + 1), ''), 'LIMIT', 0, limit)
-  for number, place in ipairs(due_places) do
-    due_ids[number] = sub(place, 20)
-  end
-  due_records = read_many(prefix .. 'records', due_ids)
-  -- The lane is the sixteenth field of a record, empty in the fresh lane; the queue comes after it. Nearly all that wait have
-  -- nothing of note before it.
-  local fresh = '^waiting\255' .. string.rep('[^\255]*\255', 14) .. '\255([^\255]*)\255'
-  local usual = 'waiting\2550\255\255\255\255\2550\2550' .. string.rep('\255', 9)
-  local size = #usual
-  for number, record in ipairs(due_records) do
-    local queue
-    if record and sub(record, 1, size) == usual then
-      queue = string.match(record, '^[^\255]*', size + 1)
-    else
-      queue = string.match(record or '', fresh)
-    end
-    if queue then
-      due[queue] = due[queue] or {}
-      due[queue][#due[queue] + 1] = number
-    end
-  end
-end
-
--- Chooses up to so many of a queue's jobs that are due; gives how many there were.
-local function choose_due(queue, most)
-  if not due then
-    look_at_due()
-  end
-  local before = due_chosen[queue] or 0
-  local number = math.min(most, #(due[queue] or {}) - before)
-  if number > 0 then
-    due_chosen[queue] = before + number
-    chosen = chosen + number
-    return number
-  end
-  return 0
-end
-
 -- How many jobs of a lane run or are about to: nothing else runs meanwhile, and no counter is kept that could leak.
 local function running(lane, queue)
   local counted = redis.call('HGET', prefix .. 'counts', 'running:' .. lane .. ':' .. queue) or '0'
-  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0) + (lane == 'fresh' and due_chosen[queue] or 0)
+  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0)
 end
 
 local rooms = {}
@@ -115,15 +66,6 @@ local function serve(queue, room, share, carry, is_strict, cap)
     retries = math.min(retries, math.max(0, tonumber(cap) - running('retry', queue)))
   end
   local retry = math.floor((carry + room * share) / 1000000)
-  local waited = 0
-  if takes_due then
-    -- [INV-9] What is due gets what ready jobs leave of the fresh lane's part, or of all that retries have no right to.
-    local most = room - (is_strict and retry or math.min(retry, retries))
-    if most > freshes then
-      waited = choose_due(queue, most - freshes)
-    end
-  end
-  freshes = freshes + waited
   local can_give = freshes + retries > 0
   if is_strict then
     freshes, retries = math.min(room - retry, freshes), math.min(retry, retries)
@@ -133,14 +75,13 @@ local function serve(queue, room, share, carry, is_strict, cap)
   end
   is_short[queue] = freshes + retries < room
   may_have_more[queue] = not is_short[queue] or nil
-  freshes = freshes - waited
   stock[queue] = all - freshes - retries
   choose('fresh', queue, freshes)
   choose('retry', queue, retries)
   return can_give
 end
 
-for at = 6, #ARGV, 7 do
+for at = 5, #ARGV, 7 do
   local queue, concurrency = ARGV[at], ARGV[at + 6]
   local room = math.min(tonumber(ARGV[at + 1]), limit - chosen)
   if chosen == limit and not is_short[queue] then
@@ -161,18 +102,6 @@ end
 
 -- What is claimed is looked at before anything is written: a key of another kind stops the script here.
 local records = read_many(prefix .. 'records', ids)
-local left_waiting = {}
-local furthest = 0
-for queue, number in pairs(due_chosen) do
-  local before = #ids
-  parts[#parts + 1] = {'fresh', queue, before + 1, before + number, 'waiting'}
-  for at = 1, number do
-    local place = due[queue][at]
-    ids[before + at], records[before + at] = due_ids[place], due_records[place]
-    left_waiting[#left_waiting + 1] = due_places[place]
-    furthest = math.max(furthest, place)
-  end
-end
 local errors = {}
 for _, part in ipairs(parts) do
   -- What never ran has no error.
@@ -188,7 +117,7 @@ for _, part in ipairs(parts) do
 end
 
 if #ids == 0 then
-  return {now_text, {}, {}, {}, {}, 0, rooms, 0}
+  return {now_text, {}, {}, {}, {}, 0, rooms}
 end
 local args = {}
 local held = {}
@@ -196,13 +125,13 @@ local written = {}
 local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
 -- Most jobs are claimed for the first time, and all those alike: their records are not taken apart.
 local first_claim = 'running\2551' .. claim
+local beginning = '^ready\255(%d+)\255[^\255]*\255[^\255]*\255()'
+local never_ran = 'ready\2550\255\255\255'
+local size = #never_ran
 local byte = string.byte
 local at = 0
 for _, part in ipairs(parts) do
-  local number, state = 0, part[5] or 'ready'
-  local beginning = '^' .. state .. '\255(%d+)\255[^\255]*\255[^\255]*\255()'
-  local never_ran = state .. '\2550\255\255\255'
-  local size = #never_ran
+  local number = 0
   for place = part[3], part[4] do
     local id, record = ids[place], records[place]
     -- [INV-4] The only place that writes an attempt's number.
@@ -229,7 +158,7 @@ for _, part in ipairs(parts) do
       records[place] = false
     end
   end
-  count(state, part[1], part[2], part[3] - part[4] - 1)
+  count('ready', part[1], part[2], part[3] - part[4] - 1)
   count('running', part[1], part[2], number)
 end
 
@@ -238,12 +167,6 @@ local sources = 0
 for line, number in pairs(taken) do
   redis.call('ZREMRANGEBYRANK', line, 0, number - 1)
   sources = sources + 1
-end
-if #left_waiting > 0 and furthest == #left_waiting then
-  -- They are the first of all that wait: it is cheaper to leave together than one by one.
-  redis.call('ZREMRANGEBYRANK', prefix .. 'waiting', 0, #left_waiting - 1)
-else
-  write_many('ZREM', prefix .. 'waiting', left_waiting)
 end
 write_many('HSET', prefix .. 'records', written)
 write_many('SADD', prefix .. 'running:' .. worker, held)
@@ -259,4 +182,4 @@ for queue, number in pairs(stock) do
     redis.call('DEL', prefix .. 'bell:' .. queue)
   end
 end
-return {now_text, ids, records, args, errors, sources, rooms, #left_waiting}
+return {now_text, ids, records, args, errors, sources, rooms}
