@@ -177,6 +177,7 @@ WORKS: dict[str, Work] = {
     "drain2-sync": drain("drain 2 sync", "noop_sync", 2),
     "drain1-compute": drain("drain 1 computing", "compute", 1),
     "drain2-compute": drain("drain 2 computing", "compute", 2),
+    "drain1-at-most-once": drain("drain 1 at most once", "noop_at_most_once", 1),
     "latency": latency,
     "fail-twice": fail_twice,
     "due": due,
@@ -185,7 +186,7 @@ WORKS: dict[str, Work] = {
 }
 RAW_WORKS = ("enqueue-one", "enqueue-bulk", "drain1", "drain2", "backlog")
 """What the raw engine can be asked for: it has no retries, no due times and no wake-ups."""
-OWN_WORKS = ("drain1-compute", "drain2-compute", "backlog")
+OWN_WORKS = ("drain1-compute", "drain2-compute", "drain1-at-most-once", "backlog")
 """What only Perdure is held against itself with, and the raw engine where it can be asked for it."""
 
 

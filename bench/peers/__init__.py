@@ -10,6 +10,7 @@ An adapter is a module with some of these; each may be a coroutine function or a
     work()                             work until ended, where the peer has no command line for it
     settled(jobs)                      how many jobs the peer's own books count as succeeded
 
-Tasks are `noop_async`, `noop_sync` and `fail_twice`, and Perdure's own `compute`; what they do stands in
-`bench.peers.job`. BENCH_URL names the store. Which package, which version, which settings and why: `bench.catalogue`.
+Tasks are `noop_async`, `noop_sync` and `fail_twice`, and Perdure's own `compute` and `noop_at_most_once`; what they do
+stands in `bench.peers.job`. BENCH_URL names the store. Which package, which version, which settings and why:
+`bench.catalogue`.
 """

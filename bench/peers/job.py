@@ -11,7 +11,7 @@ from bench.tally import ours
 URL = os.environ["BENCH_URL"]
 ENGINE = os.environ["BENCH_ENGINE"]
 TASKS = ("noop_async", "noop_sync", "fail_twice")
-"""What the handlers of a peer are called; Perdure has `compute` beside them."""
+"""What the handlers of a peer are called; Perdure has `compute` and `noop_at_most_once` beside them."""
 _SUM = 6000
 """Adding up so many numbers takes Python about a tenth of a millisecond."""
 

@@ -21,6 +21,11 @@ def noop_sync(number: int) -> None:
     job.noop(number)
 
 
+@app.task(delivery="at_most_once")
+async def noop_at_most_once(number: int) -> None:
+    job.noop(number)
+
+
 @app.task
 async def compute(number: int) -> None:
     job.compute(number)

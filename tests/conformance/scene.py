@@ -34,8 +34,8 @@ def ended(job: Job, outcome: Outcome, **changes: Any) -> Ended:
         "worker": job.worker,
         "task": job.task,
         "outcome": outcome,
-        "started_at": job.started_at,
-        "ended_at": job.started_at + SECOND if job.started_at else None,
+        "started_at": job.started_at or job.created_at,
+        "ended_at": (job.started_at or job.created_at) + SECOND,
     }
     return Ended(**{**given, **changes})
 

@@ -33,10 +33,12 @@ def app() -> App:
 
 
 def claim_and_vanish(store: Store, queue: str = "default") -> list[Job]:
-    """A worker registers, claims everything and is never heard of again."""
+    """A worker registers, claims everything, starts it and is never heard of again."""
     worker = WorkerId("00000000-0000-7000-8000-00000000dead")
     store.register(worker, host="gone", pid=1, queues=(queue,), concurrency=9, version="", lease=LEASE).wait()
-    return store.fetch(worker, [Want(queue=queue, count=100)], 100).wait().jobs
+    jobs = store.fetch(worker, [Want(queue=queue, count=100)], 100).wait().jobs
+    assert all(store.start(worker, [(job.id, job.attempt) for job in jobs]).wait())
+    return jobs
 
 
 class Silent:

@@ -362,3 +362,11 @@ def test_counted_runs_never_exceed_the_limit(policy, life, random):
         )
     limit = min(retry.max_attempts, cap or retry.max_attempts)
     assert counted <= limit
+
+
+# Proves [INV-5].
+def test_an_at_most_once_job_that_was_never_entered_goes_back_in_line() -> None:
+    job = a_job(delivery="at_most_once")
+    outcome = outcome_of(Vanished(detail="gone", has_started=False), job)
+    assert (outcome.state, outcome.attempt, outcome.failures, outcome.recoveries) == ("ready", "released", 0, 0)
+    assert outcome.lane == job.lane

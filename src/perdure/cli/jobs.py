@@ -149,7 +149,7 @@ def print_page(
 
 
 def _row(job: Job, now: datetime) -> list[str]:
-    moment = job.ended_at or (job.started_at if job.state == "running" else job.run_at)
+    moment = job.ended_at or (job.state == "running" and job.started_at) or job.run_at
     why = ": ".join(part for part in (job.reason, str(job.error) if job.error else None) if part)
     return [
         job.id,

@@ -91,7 +91,9 @@ def _decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Ran
             )
         case ShutDown(has_started=has_started):
             return _shut_down(job, has_started)
-        case Vanished(detail=detail):
+        case Vanished(detail=detail, has_started=has_started):
+            if not has_started:
+                return _given_back(job, "release", "released", _AT_ONCE, lane_changes=False)
             return _vanished(job, policy, now, random, detail)
         case Spent(reason=reason):
             return _dead(job, "released", reason, job.failures, job.error)

@@ -92,6 +92,8 @@ class Vanished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The worker, or the child process that ran the attempt, is gone."""
 
     detail: str
+    has_started: bool = True
+    """Whether the handler may have been entered; known to be false only for at-most-once jobs."""
 
 
 class TaskUnknown(msgspec.Struct, frozen=True, kw_only=True, tag=True):

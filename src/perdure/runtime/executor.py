@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol
@@ -60,13 +60,16 @@ class Executor:
         store: JobStore | None = None,
         isolates: bool = True,
         tracing: Tracing | None = None,
+        start: Callable[[Job], Awaitable[bool]] | None = None,
     ) -> None:
+        """`start` records that an at-most-once job is about to enter its handler, and says whether it may."""
         self._registry = registry
         self._store = store
         self._clock = clock
         self._random = random
         self._isolates = isolates
         self._tracing = tracing
+        self._start = start
         self._threads = Threads()
         self._children = Children()
         self._suspects = asyncio.Semaphore(_SUSPECTS)
@@ -156,6 +159,8 @@ class Executor:
             positional, named = handler.arguments(job)
         except BadPayload as error:
             return Undecodable(detail=clean(str(error), 500))
+        if job.delivery == "at_most_once" and (refusal := await self._enter(holding)) is not None:
+            return refusal
         token = running.set(Entered(job, policy.limit, policy.timeout, now, self._store, self))
         try:
             if (handler.kind == "process" or job.reason == "lost") and self._isolates and handler.reference is not None:
@@ -172,14 +177,31 @@ class Executor:
         except asyncio.CancelledError as error:
             if not holding.is_broken_off():
                 return handler.raised(error, job)
-            slot = asyncio.current_task()
-            assert slot is not None, "an attempt always runs in a slot's task"
-            slot.uncancel()
+            _uncancel()
             return _interrupted(holding, has_started=True)
         except BaseException as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt only
             return handler.raised(error, job)
         finally:
             running.reset(token)
+
+    async def _enter(self, holding: Holding) -> Ending | None:
+        """Record that the handler is about to be entered; returns how the attempt ended if it may not be.
+
+        [INV-5] The record is durable before the handler runs, so that a job without it may be given back.
+        """
+        if self._start is None:
+            return None
+        try:
+            may_enter = await self._start(holding.job)
+        except asyncio.CancelledError:
+            if not holding.is_broken_off():
+                raise
+            _uncancel()
+            may_enter = True
+        if holding.interrupt is not None:
+            return _interrupted(holding, has_started=False)
+        # Where the fence does not match any more, the commit of this ending is refused too.
+        return None if may_enter else ShutDown(has_started=False)
 
     async def _isolate(
         self, holding: Holding, handler: Handler, policy: Policy, may_start: Callable[[], bool]
@@ -220,6 +242,12 @@ async def _until_sure(holding: Holding, may_start: Callable[[], bool]) -> None:
     """[INV-7] No attempt starts under a lease in doubt: either the next beat renews it, or it is lost."""
     while not may_start() and not holding.is_broken_off():
         await asyncio.sleep(_DOUBT)
+
+
+def _uncancel() -> None:
+    slot = asyncio.current_task()
+    assert slot is not None, "an attempt always runs in a slot's task"
+    slot.uncancel()
 
 
 def _noted(broken_off: BaseException | None) -> str:

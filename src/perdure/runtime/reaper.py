@@ -46,7 +46,8 @@ class Reaper:
     def _decide(self, job: Job) -> AttemptEnded:
         now = self._clock.now()
         policy = self._registry.policy(job)
-        ending = Vanished(detail="its worker vanished: the lease ran out without a word")
+        has_started = job.started_at is not None
+        ending = Vanished(detail="its worker vanished: the lease ran out without a word", has_started=has_started)
         return AttemptEnded(
             job=job,
             outcome=decide(job, ending, policy, now, self._random),

@@ -34,6 +34,7 @@ from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.starter import Starter
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
 from perdure.store import Store
@@ -68,12 +69,19 @@ class Worker:
         self._held = Held()
         self._buffer = Buffer()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
-        self._executor = Executor(registry=registry, store=store, clock=clock, random=random, tracing=tracing)
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
         self._released = 0
         self._scheduling: Loop | None = None
         self._troubles: dict[str, Trouble] = {}
+        self._executor = Executor(
+            registry=registry,
+            store=store,
+            clock=clock,
+            random=random,
+            tracing=tracing,
+            start=Starter(store=store, clock=clock, trouble=self._trouble("starter")).start,
+        )
         self._membership = Membership(
             store=store,
             clock=clock,

@@ -113,8 +113,16 @@ class JobStore(Protocol):
         `concurrency` leaves over all workers. Of it `split(room, retry_share, carry)` gives each lane its part; what a
         lane cannot fill goes to the other unless `is_strict`. A queue that filled less than its room is not asked again
         by a later want. Inside a lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each
-        job claimed is `running`, owned by the worker, its attempt one higher. Raises LeaseLost when the worker's lease
-        has run out.
+        job claimed is `running`, owned by the worker, its attempt one higher. `started_at` is the time of the claim; an
+        at-most-once job has none until `start`. Raises LeaseLost when the worker's lease has run out.
+        """
+        ...
+
+    def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
+        """Record that a worker is about to enter the handlers of these attempts of at-most-once jobs.
+
+        Returns for each whether the worker may enter: its lease holds, and the attempt is the job's current one. The
+        attempts it may enter have a `started_at` from then on; a job that has none was never entered.
         """
         ...
 

@@ -38,6 +38,7 @@ from perdure.runtime.held import Holding
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.starter import start
 from perdure.store import Store
 from perdure.store.reads import JobFilter, QueueInfo
 from perdure.testing.beside import outside_loop
@@ -88,7 +89,12 @@ class Harness:
         )
         self._runner = asyncio.Runner()
         self._executor = Executor(
-            registry=self._app.registry, store=self._app.store, clock=self.clock, random=self._random, isolates=False
+            registry=self._app.registry,
+            store=self._app.store,
+            clock=self.clock,
+            random=self._random,
+            isolates=False,
+            start=self._start,
         )
         return self
 
@@ -103,6 +109,9 @@ class Harness:
         self._app.close()
         self._app.surroundings = self._before
         self._before = self._runner = None
+
+    async def _start(self, job: Job) -> bool:
+        return (await start(self.store, [job]))[0]
 
     @property
     def now(self) -> datetime:

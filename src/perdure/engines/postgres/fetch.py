@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from perdure.engines.postgres.rows import CLAIMED, ID, PRIORITY, RUN_AT, from_number, from_text, to_claimed
+from perdure.engines.postgres.rows import (
+    CLAIMED,
+    ID,
+    PRIORITY,
+    RUN_AT,
+    from_array,
+    from_number,
+    from_text,
+    is_id,
+    to_claimed,
+)
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import LeaseLost
-from perdure.model.job import Job, WorkerId
+from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _by_time, _by_priority = itemgetter(RUN_AT, ID), itemgetter(PRIORITY)
@@ -25,6 +35,22 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> V
         is_transaction=is_transaction,
         plan="fetch",
     )
+
+
+def start(worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Verb[list[bool]]:
+    """Record that the worker is about to enter the handlers of these attempts."""
+    return Verb(lambda: _start(worker, attempts), is_repeatable=True)
+
+
+def _start(worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Script[list[bool]]:
+    known = sorted(attempt for attempt in attempts if is_id(attempt[0]))
+    values = {
+        "worker": from_text(worker),
+        "ids": from_array(job_id for job_id, _ in known),
+        "attempts": from_array(str(attempt) for _, attempt in known),
+    }
+    started = {job_id for (job_id,) in (yield Step("start", values))}
+    return [job_id in started for job_id, _ in attempts]
 
 
 def _script(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str) -> Script[Fetched]:

@@ -135,6 +135,9 @@ class PostgresStore:
         verb = fetch.fetch(worker, wants, limit, self._address.schema)
         return PostgresStandby(verb, self._player, ear, patience)
 
+    def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
+        return self._ask(fetch.start(worker, attempts))
+
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         return Grouped(ended, self._commit, self._groups.commits)
 

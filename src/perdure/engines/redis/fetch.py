@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perdure.engines.redis.record import to_claimed
 from perdure.engines.redis.verb import Argument, Call, Verb, Waiting
 from perdure.errors import LeaseLost
-from perdure.model.job import WorkerId
+from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 MOST = 1000
@@ -32,6 +32,15 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, *, waiting: Waiti
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
     return Fetched(jobs=jobs, rooms=tuple(rooms))
+
+
+def start(worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Verb[list[bool]]:
+    """Record that the worker is about to enter the handlers of these attempts."""
+    arguments: list[Argument] = [worker.encode()]
+    for job_id, attempt in attempts:
+        arguments += (job_id.encode(), attempt)
+    started = set((yield Call("start", arguments, is_write=True)))
+    return [job_id.encode() in started for job_id, _ in attempts]
 
 
 def _limit(limit: int | None) -> Argument:

@@ -34,7 +34,7 @@ KEYS = (
         name="records",
         type="hash",
         holds="the id of every job and its record: fields as in `fragments/record.lua`, each ended by byte 255",
-        writers=_MOVERS,
+        writers=(*_MOVERS, "start"),
     ),
     Key(
         name="args",

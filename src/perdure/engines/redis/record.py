@@ -160,10 +160,11 @@ def _claimed(rest: bytes, worker: WorkerId, started_at: datetime) -> Job:
     fields[_DELAY], fields[_RUN_AT], fields[_CREATED_AT] = b"", b"0", b"0"
     for place in _PAST:
         fields[place] = b""
+    kind = _kind(tuple(fields))
     return replace(
-        _kind(tuple(fields)),
+        kind,
         worker=worker,
-        started_at=started_at,
+        started_at=None if kind.delivery == "at_most_once" else started_at,
         delay=to_duration(delay),
         run_at=from_microseconds(int(run_at)),
         created_at=from_microseconds(int(created_at)),

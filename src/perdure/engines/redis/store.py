@@ -130,6 +130,9 @@ class RedisStore:
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> RedisStandby:
         return self._standbys.make(worker, wants, limit, patience)
 
+    def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
+        return self._ask(lambda: fetch.start(worker, attempts))
+
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         return Grouped(ended, self._commit, self._groups.commits)
 

@@ -13,7 +13,7 @@ from perdure.engines.sqlite.rows import Row, to_claimed_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
 from perdure.model.fairness import split
-from perdure.model.job import Job, WorkerId
+from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _decode_rowids = msgspec.json.Decoder(list[int]).decode
@@ -74,11 +74,26 @@ def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: l
     return [to_claimed_job(row, worker, started_at) for row in _decode_rows(found)]
 
 
+def start(
+    connection: sqlite3.Connection, now: int, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]
+) -> list[bool]:
+    """Record that the worker is about to enter the handlers of these attempts."""
+    if not _holds_lease(connection, now, worker):
+        return [False] * len(attempts)
+    values = {"attempts": msgspec.json.encode(attempts).decode(), "worker": worker, "now": now}
+    started = {job_id for (job_id,) in connection.execute(statement("start"), values).fetchall()}
+    return [job_id in started for job_id, _ in attempts]
+
+
 def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:
-    if not connection.execute(statement("fetch_lease"), {"worker": worker, "now": now}).fetchone()[0]:
+    if not _holds_lease(connection, now, worker):
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
+
+
+def _holds_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> bool:
+    return bool(connection.execute(statement("fetch_lease"), {"worker": worker, "now": now}).fetchone()[0])
 
 
 def _room(connection: sqlite3.Connection, want: Want, left: int) -> int:

@@ -73,7 +73,7 @@ def to_claimed_job(row: Row, worker: WorkerId, started_at: datetime) -> Job:
         delivery=row[10],
         created_at=from_microseconds(row[11]),
         worker=worker,
-        started_at=started_at,
+        started_at=None if row[10] == "at_most_once" else started_at,
     )
     if rest is None:
         return job

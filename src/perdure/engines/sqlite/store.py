@@ -128,6 +128,9 @@ class SqliteStore:
             peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit),
         )
 
+    def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
+        return self._write(functools.partial(fetch.start, worker=worker, attempts=attempts))
+
     def commit(self, ended: Sequence[Ended]) -> Reply[list[bool]]:
         goes_on = any(one.outcome.state in ENQUEUED for one in ended)
         completed = self._completed.intersection(map(commit.fence, ended)) if self._completed else frozenset()

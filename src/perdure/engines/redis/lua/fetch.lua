@@ -125,6 +125,11 @@ local written = {}
 local claim = '\255' .. worker .. '\255' .. now_text .. '\255'
 -- Most jobs are claimed for the first time, and all those alike: their records are not taken apart.
 local first_claim = 'running\2551' .. claim
+-- [INV-5] An at-most-once job has not started until start.lua says so: its started_at stays empty. A queue or task may have
+-- the same name, so the field is looked for at its place only where the word is there at all.
+local unstarted = '\255' .. worker .. '\255\255'
+local AT_MOST_ONCE, DELIVERY = '\255at_most_once\255', '\255at_most_once\255[^\255]*\255[^\255]*\255[^\255]*\255$'
+local find = string.find
 local beginning = '^ready\255(%d+)\255[^\255]*\255[^\255]*\255()'
 local never_ran = 'ready\2550\255\255\255'
 local size = #never_ran
@@ -136,13 +141,14 @@ for _, part in ipairs(parts) do
     local id, record = ids[place], records[place]
     -- [INV-4] The only place that writes an attempt's number.
     local attempt, changed
-    if record and sub(record, 1, size) == never_ran then
+    local is_at_most_once = record and find(record, AT_MOST_ONCE, size, true) and find(record, DELIVERY)
+    if record and not is_at_most_once and sub(record, 1, size) == never_ran then
       attempt, changed = '1', first_claim .. sub(record, size + 1)
     else
       local ran, rest = string.match(record or '', beginning)
       if ran then
         attempt = ran + 1
-        changed = 'running\255' .. attempt .. claim .. sub(record, rest)
+        changed = 'running\255' .. attempt .. (is_at_most_once and unstarted or claim) .. sub(record, rest)
       end
     end
     if attempt then

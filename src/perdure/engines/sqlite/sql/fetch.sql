@@ -9,5 +9,6 @@ SET
 -- [INV-4] The only place that writes an attempt's number.
     attempt = attempt + 1,
     worker = :worker,
-    started_at = :now
+-- [INV-5] An at-most-once job has not started until start.sql says so.
+    started_at = CASE delivery WHEN 'at_most_once' THEN NULL ELSE :now END
 WHERE rowid IN (SELECT value FROM JSON_EACH(:rowids))

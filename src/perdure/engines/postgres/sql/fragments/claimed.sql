@@ -3,4 +3,5 @@ state = 'running',
 -- [INV-4] The only place that writes an attempt's number.
     attempt = attempt + 1,
     worker = :worker::text,
-    started_at = (SELECT want.now FROM want)
+-- [INV-5] An at-most-once job has not started until start.sql says so.
+    started_at = CASE delivery WHEN 'at_most_once' THEN NULL ELSE (SELECT want.now FROM want) END
