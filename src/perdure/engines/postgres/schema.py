@@ -14,6 +14,8 @@ from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.store.reads import SchemaStatus
 
 _PATIENCE_MS = 30_000
+_SEARCH_PATH = "SET LOCAL search_path = pg_catalog, pg_temp;"
+"""Only for the transaction of a migration: its types, operators and collations are PostgreSQL's own."""
 
 
 def schema_status() -> Verb[SchemaStatus]:
@@ -27,7 +29,7 @@ def migrate(connection: ThreadConnection, schema: str, now: int | None, *, auto_
         return
     with connection.transaction():
         # A change of a table waits for all who use it, and all others wait behind it: better to give up after a while.
-        connection.execute(f"SET LOCAL lock_timeout = {_PATIENCE_MS}".encode())
+        connection.execute(f"{_SEARCH_PATH} SET LOCAL lock_timeout = {_PATIENCE_MS}".encode())
         _run(connection, "fetch_lock", schema, {"keys": [f"perdure {schema} migration"]})
         # Looked at again under the lock: another process may have migrated meanwhile.
         for migration in missing(PACKAGE, found_version(connection, schema), auto_migrate=True):
@@ -46,7 +48,7 @@ def found_version(connection: ThreadConnection, schema: str) -> int:
 
 def schema_sql(schema: str) -> str:
     """All migrations as one script, for whoever may not let programs change tables."""
-    parts = [f"-- Perdure's schema, version {wanted_version(PACKAGE)}.", "BEGIN;"]
+    parts = [f"-- Perdure's schema, version {wanted_version(PACKAGE)}.", "BEGIN;", _SEARCH_PATH]
     for migration in migrations(PACKAGE):
         noted = "(EXTRACT(EPOCH FROM STATEMENT_TIMESTAMP()) * 1000000)::bigint"
         parts.append(_script(migration, schema))

@@ -1,7 +1,8 @@
 """The engine's statements, one per file, in the store's own schema.
 
-The files are written for the schema `perdure` and name their parameters `:so`. What is sent has the schema's real name
-and numbered parameters; values are put in order by name.
+The files are written for the schema `perdure` and name their parameters `:so`. What is sent has the schema's real name,
+numbered parameters, and `pg_catalog` before every name that the search path could change; values are put in order by
+name.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 from psycopg import pq
 
+from perdure.engines.postgres.qualify import qualify
 from perdure.engines.statements import load
 
 PACKAGE = "perdure.engines.postgres"
@@ -47,8 +49,9 @@ def statement(name: str, schema: str) -> Statement:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    text = in_schema(load(PACKAGE, name), schema)
+    text = load(PACKAGE, name)
     raw = set(_BYTES.findall(text))
+    text = in_schema(qualify(text), schema)
     text = _PARAMETER.sub(number, text)
     formats = [pq.Format.BINARY if name in raw else pq.Format.TEXT for name in names] if raw else None
     return Statement(name=name, text=text, names=tuple(names), formats=formats)

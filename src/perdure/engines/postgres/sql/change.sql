@@ -20,7 +20,7 @@ WITH touched AS (
     WHERE
         jobs.id = ANY(:ids::text[]::uuid[])
 -- [INV-23] Only what has not started is changed.
-        AND jobs.state IN ('waiting', 'ready')
+        AND jobs.state = ANY(ARRAY['waiting', 'ready'])
     RETURNING jobs.id
 )
 

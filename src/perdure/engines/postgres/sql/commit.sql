@@ -38,17 +38,17 @@ accepted AS (
     SET
         state = CASE
 -- [INV-11] No retry outlives a cancel.
-            WHEN jobs.is_cancelling AND ended.state IN ('waiting', 'ready') THEN 'cancelled'
+            WHEN jobs.is_cancelling AND ended.state = ANY(ARRAY['waiting', 'ready']) THEN 'cancelled'
             ELSE ended.state
         END,
-        ended_at = CASE WHEN jobs.is_cancelling OR ended.state NOT IN ('waiting', 'ready') THEN ended.now END,
+        ended_at = CASE WHEN jobs.is_cancelling OR ended.state <> ALL(ARRAY['waiting', 'ready']) THEN ended.now END,
         reason = CASE
-            WHEN jobs.is_cancelling AND ended.state NOT IN ('succeeded', 'dead') THEN jobs.reason
+            WHEN jobs.is_cancelling AND ended.state <> ALL(ARRAY['succeeded', 'dead']) THEN jobs.reason
             ELSE ended.reason
         END,
         delay = CASE WHEN NOT jobs.is_cancelling THEN ended.delay END,
         run_at = CASE
-            WHEN ended.state IN ('waiting', 'ready') THEN ended.now + COALESCE(ended.delay, 0)
+            WHEN ended.state = ANY(ARRAY['waiting', 'ready']) THEN ended.now + COALESCE(ended.delay, 0)
             ELSE jobs.run_at
         END,
         lane = ended.lane,

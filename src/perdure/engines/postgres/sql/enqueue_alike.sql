@@ -40,7 +40,7 @@ WITH made AS (
 -- Worked out once, not once for each job.
         OFFSET 0
     ) AS asked
-    CROSS JOIN UNNEST(:ids::uuid[], :args::bytea[]) AS each (id, args)
+    CROSS JOIN ROWS FROM (UNNEST(:ids::uuid[]), UNNEST(:args::bytea[])) AS each (id, args)
     ON CONFLICT DO NOTHING
 )
 

@@ -30,6 +30,6 @@ SELECT
 FROM perdure.jobs
 WHERE
     jobs.id = :job_id::text::uuid
-    AND jobs.state IN ('running', 'succeeded')
+    AND jobs.state = ANY(ARRAY['running', 'succeeded'])
 ORDER BY 2 DESC
 LIMIT :limit::bigint

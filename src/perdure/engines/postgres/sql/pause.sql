@@ -15,5 +15,6 @@ SET
     END
 WHERE
     queues.paused_until <= /*+ now */
-    OR queues.paused_until IS DISTINCT FROM :until::bigint
+    OR queues.paused_until <> :until::bigint
+    OR (queues.paused_until IS NULL) <> (:until::bigint IS NULL)
 RETURNING queues.name

@@ -29,7 +29,7 @@ SELECT
         FROM perdure.jobs
         WHERE
             jobs.state = 'waiting'
-            AND jobs.id NOT IN (SELECT promoted.id FROM promoted)
+            AND NOT jobs.id = ANY(SELECT promoted.id FROM promoted)
         ORDER BY jobs.run_at, jobs.id
         LIMIT 1
     )

@@ -13,8 +13,8 @@ WITH pruned AS (
             SELECT jobs.id
             FROM perdure.jobs
             WHERE
-                jobs.state IN ('succeeded', 'cancelled')
-                AND jobs.ended_at <= /*+ now */ - :age::bigint
+                jobs.state = ANY(ARRAY['succeeded', 'cancelled'])
+                AND jobs.ended_at <= (/*+ now */ - :age::bigint)
             ORDER BY jobs.ended_at
             LIMIT :limit::bigint
             FOR UPDATE SKIP LOCKED

@@ -16,6 +16,6 @@ SELECT
     jobs.started_at,
     jobs.ended_at
 FROM perdure.jobs
-WHERE jobs.state IN ('succeeded', 'cancelled')
+WHERE jobs.state = ANY(ARRAY['succeeded', 'cancelled'])
 ORDER BY jobs.ended_at DESC
 LIMIT :limit::integer

@@ -16,7 +16,7 @@ WITH free AS MATERIALIZED (
     FROM UNNEST(:ids::text[]::uuid[]) WITH ORDINALITY AS asked (id, place)
     INNER JOIN perdure.jobs ON jobs.id = asked.id
     WHERE
-        jobs.state IN ('dead', 'cancelled')
+        jobs.state = ANY(ARRAY['dead', 'cancelled'])
         AND (
             jobs.unique_key IS NULL
             OR NOT EXISTS (
@@ -35,7 +35,7 @@ turn AS MATERIALIZED (
     SELECT
         free.id,
         free.now,
-        free.now + (:done::bigint + ROW_NUMBER() OVER (ORDER BY free.place) - 1) * :every::bigint AS run_at
+        free.now + ((:done::bigint + ROW_NUMBER() OVER (ORDER BY free.place) - 1) * :every::bigint) AS run_at
     FROM free
     WHERE free.is_first
 ),
@@ -59,7 +59,7 @@ back AS (
     FROM turn
     WHERE
         jobs.id = turn.id
-        AND jobs.state IN ('dead', 'cancelled')
+        AND jobs.state = ANY(ARRAY['dead', 'cancelled'])
     RETURNING jobs.id
 ),
 

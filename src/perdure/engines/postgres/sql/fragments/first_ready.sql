@@ -6,7 +6,7 @@ offered AS MATERIALIZED (
 want AS MATERIALIZED (
     SELECT
         offered.room,
-        (:carry::bigint + offered.room * :share::bigint) / 1000000 AS retry,
+        (:carry::bigint + (offered.room * :share::bigint)) / 1000000 AS retry,
         /*+ most_retries */ AS most_retries,
         /*+ now */ AS now,
         EXISTS (
@@ -74,7 +74,7 @@ more_retry AS MATERIALIZED (
             AND jobs.queue = :queue::text
             AND jobs.lane = 'retry'
             AND (SELECT want.may_give FROM want)
-            AND jobs.id NOT IN (SELECT retry.id FROM retry)
+            AND NOT jobs.id = ANY(SELECT retry.id FROM retry)
         ORDER BY jobs.priority DESC, jobs.run_at, jobs.id
         LIMIT :count::bigint
         FOR UPDATE SKIP LOCKED
