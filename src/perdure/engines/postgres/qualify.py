@@ -6,8 +6,8 @@ The search path is not ours to set on a caller's connection, and does not stay s
 neither, and cost no round trip.
 
 The files keep ordinary SQL; tests/arch/test_statements.py lists what they must not use because it cannot be qualified
-(IN, BETWEEN, LIKE, NULLIF, IS DISTINCT FROM). Every operator becomes `OPERATOR(pg_catalog.+)`, and all of these have the
-same precedence: where operators of different precedence meet, the files need parentheses. No parser of PostgreSQL's
+(IN, BETWEEN, LIKE, NULLIF, IS DISTINCT FROM). Every operator becomes `OPERATOR(pg_catalog.+)`, and all of these have
+the same precedence: where operators of different precedence meet, the files need parentheses. No parser of PostgreSQL's
 grammar is a dependency of Perdure, and the statements use little of it, so a tokenizer is enough.
 """
 
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 
-GRAMMAR = frozenset("ALL ANY ARRAY COALESCE EXTRACT GREATEST LEAST".split())
+GRAMMAR = frozenset(("ALL", "ANY", "ARRAY", "COALESCE", "EXTRACT", "GREATEST", "LEAST"))
 """Words before a parenthesis that are part of PostgreSQL's grammar: no search path applies to them."""
-TYPES = frozenset("bytea json text uuid".split())
+TYPES = frozenset(("bytea", "json", "text", "uuid"))
 """Types that are looked up by name; `bigint`, `integer`, `boolean` and `double precision` belong to the grammar."""
 
 _TOKEN = re.compile(
@@ -26,7 +26,9 @@ _TOKEN = re.compile(
     r"|(?P<operator><>|<=|>=|\|\||[=<>+*/-])|(?P<other>.)"
 )
 _AFTER_OPERAND = frozenset(("word", "number", "parameter", "text"))
-_BEFORE_OPERAND = frozenset("AND BY CASE ELSE LIMIT NOT OR RETURNING SELECT THEN WHEN WHERE".split())
+_BEFORE_OPERAND = frozenset(
+    ("AND", "BY", "CASE", "ELSE", "LIMIT", "NOT", "OR", "RETURNING", "SELECT", "THEN", "WHEN", "WHERE")
+)
 _ENDS_SET = frozenset(("FROM", "WHERE", "RETURNING"))
 
 
@@ -34,7 +36,7 @@ def qualify(text: str) -> str:
     """The statement with all names that PostgreSQL would look up along the search path qualified."""
     tokens = [(found.lastgroup or "", found[0]) for found in _TOKEN.finditer(text)]
     parts: list[str] = []
-    # The two significant tokens before the current one, and for each open parenthesis whether a SET clause is open in it.
+    # The last two tokens that are not space, and for each open parenthesis whether a SET clause is open in it.
     before, previous = ("", ""), ("", "")
     in_set = [False]
     for (kind, token), (_, following) in zip(tokens, [*tokens[1:], ("", "")], strict=True):
@@ -55,7 +57,7 @@ def qualify(text: str) -> str:
 
 
 def _is_looked_up(word: str, following: str) -> bool:
-    # By convention the parenthesis of a call follows its function at once; after keywords, aliases and CTEs a space comes.
+    # By convention no space stands between a function and its parenthesis; keywords, aliases and CTEs have one.
     return word in TYPES or (following == "(" and word not in GRAMMAR)
 
 
