@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import redis
 from redis.crc import key_slot
 from tests.chaos.crew import until
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
+from tests.engine_redis.test_rights import documented, documented_for
 from tests.servers.redis import PATIENCE, RedisServer
 
 from perdure.clock import VirtualClock
@@ -124,3 +128,31 @@ def test_prefixes_spread_over_the_nodes(cluster: list[int]) -> None:
     assert owners == {0, 1, 2}
     with closing(redis.Redis(port=cluster[0])) as client:
         assert client.ping()
+
+
+USE_ALL = """
+import asyncio, sys
+from contextlib import closing
+from tests.conformance.every_verb import use_every_verb, wake_a_worker
+from perdure.clock import VirtualClock
+from perdure.engines.opener import open_store
+clock = VirtualClock()
+with closing(open_store(sys.argv[1], clock=clock)) as store:
+    use_every_verb(store, clock)
+asyncio.run(wake_a_worker(sys.argv[1]))
+"""
+
+
+def test_the_documented_rights_are_enough_on_a_cluster(cluster: list[int]) -> None:
+    """In a process of its own: the driver leaves connections to an event loop that ends before the store is closed."""
+    granted = documented_for("cluster=true")
+    for port in cluster:
+        with closing(redis.Redis(port=port)) as operator:
+            operator.execute_command(*(word.replace("{perdure}", "{guarded}") for word in documented()), *granted)
+    url = f"redis://perdure:secret@127.0.0.1:{cluster[0]}?cluster=true&prefix=guarded"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", USE_ALL, url], cwd=root, check=False, timeout=120)
+    assert done.returncode == 0
+    for port in cluster:
+        with closing(redis.Redis(port=port)) as operator:
+            assert operator.acl_log() == []
