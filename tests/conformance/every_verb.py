@@ -85,11 +85,10 @@ def _make_and_end(scene: Scene) -> None:
     assert scene.store.promote(10).wait().count == 1
     (again,) = scene.fetch(worker, max_retries_running=3, concurrency=4, is_strict=True)
     assert scene.end(again, success(again))
-    scene.enqueue(run_at=scene.clock.now() + SECOND)
-    scene.pass_time(SECOND)
-    fetched = scene.store.fetch(worker, [a_want()], 10, takes_due=True).wait()
-    assert fetched.due == 1
-    assert scene.store.commit([ended(job, success(job)) for job in fetched.jobs]).wait() == [True]
+    scene.enqueue(delivery="at_most_once")
+    (once,) = scene.store.fetch(worker, [a_want()], 10).wait().jobs
+    assert scene.store.start(worker, [(once.id, once.attempt)]).wait() == [True]
+    assert scene.end(once, success(once))
     made = scene.store.enqueue([scene.new_job() for _ in range(5)]).wait()
     jobs = scene.fetch(worker, limit=4)
     assert scene.store.commit([ended(job, success(job)) for job in jobs]).wait() == [True] * 4

@@ -15,7 +15,7 @@ WITH living AS MATERIALIZED (
 
 UPDATE perdure.jobs
 SET started_at = /*+ now */
-FROM UNNEST(:ids::uuid[], :attempts::integer[]) AS given (id, attempt)
+FROM ROWS FROM (UNNEST(:ids::uuid[]), UNNEST(:attempts::integer[])) AS given (id, attempt)
 WHERE
     jobs.id = given.id
 -- [INV-3] Only the current attempt may start, in the worker that claimed it.

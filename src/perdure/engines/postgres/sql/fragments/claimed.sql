@@ -4,4 +4,4 @@ state = 'running',
     attempt = attempt + 1,
     worker = :worker::text,
 -- [INV-5] An at-most-once job has not started until start.sql says so.
-    started_at = CASE delivery WHEN 'at_most_once' THEN NULL ELSE (SELECT want.now FROM want) END
+    started_at = CASE WHEN delivery = 'at_most_once' THEN NULL ELSE (SELECT want.now FROM want) END
