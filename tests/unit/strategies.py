@@ -40,6 +40,8 @@ def options(draw: st.DrawFn) -> dict[str, object]:
         given["max_recoveries"] = draw(recoveries)
     if draw(st.booleans()):
         given["jitter_over_cap"] = draw(st.booleans())
+    if draw(st.booleans()):
+        given["caps_jobs"] = draw(st.booleans())
     return given
 
 

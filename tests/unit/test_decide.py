@@ -229,9 +229,9 @@ def test_within_ends_a_job_whose_retry_would_come_too_late():
 
 def test_the_operators_cap_is_above_everyone():
     job = a_job(max_attempts=100)
-    policy = a_policy(Retry.preset("harbor"), job, max_attempts_cap=10)
+    policy = a_policy(Retry.preset("standard"), job, max_attempts_cap=10)
     assert (policy.limit, policy.limit_origin) == (10, "operator's cap")
-    assert a_policy(Retry.preset("harbor"), job).limit == 100
+    assert a_policy(Retry.preset("standard"), job).limit == 100
 
 
 # Proves [INV-6].

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.strategies import policies
 
 from perdure.errors import BadPolicy
+from perdure.model.policy_parser import parse_stored_policy
 from perdure.model.presets import PRESETS
 from perdure.model.retry import HIGHEST_LIMIT, Retry
 
@@ -37,7 +38,7 @@ CANONICAL = [
         .never(ValueError),
     ),
     (
-        "exponential(200ms, cap=5s, jitter=0.2, max_attempts=25, jitter_over_cap=true)",
+        "exponential(200ms, cap=5s, jitter=0.2, max_attempts=25, jitter_over_cap=true, caps_jobs=true)",
         Retry.preset("harbor"),
     ),
     ('fixed(5s).never("a name, with (marks)")', Retry.fixed("5s").never("a name, with (marks)")),
@@ -62,8 +63,14 @@ SPELLINGS = [
     ("standard()", "exponential(500ms, cap=30s)"),
     (
         "harbor(max_attempts=5, jitter=none, jitter_over_cap=false)",
-        "exponential(200ms, cap=5s, jitter=none, max_attempts=5)",
+        "exponential(200ms, cap=5s, jitter=none, max_attempts=5, caps_jobs=true)",
     ),
+    ("harbor(caps_jobs=false)", "exponential(200ms, cap=5s, jitter=0.2, max_attempts=25, jitter_over_cap=true)"),
+    ("fixed(5s, caps_jobs=true, max_attempts=10)", "fixed(5s, max_attempts=10, caps_jobs=true)"),
+    ("none", "fixed(0s)"),
+    ("none(max_attempts=9)", "fixed(0s, max_attempts=9)"),
+    ("fixed(5s).on(A, none)", "fixed(5s).on(A, fixed(0s))"),
+    ("one-shot(max_retries=0)", "never_retry()"),
     ("fixed", "fixed(5s)"),
     ("fixed(max_retries=0)", "fixed(5s, max_attempts=1)"),
     ("exponential(max_retries=9)", "exponential(5s, cap=5m, jitter=0.15, max_attempts=10, jitter_over_cap=true)"),
@@ -133,6 +140,9 @@ REFUSED = [
     ('fixed(5s).never("\\q")', 17, "quotes"),
     ('fixed(5s).never("")', 17, "not the name"),
     ('fixed(5s).never("\\u0000")', 17, "not the name"),
+    ("fixed(5s, caps_jobs=1)", 21, "caps_jobs"),
+    ("one-shot(max_attempts=5)", 1, "immediate(max_attempts=5)"),
+    ("one-shot(max_retries=unlimited)", 1, "one-shot means one attempt"),
     ("__import__('os').system('true')", 1, "a preset's name"),
 ]
 
@@ -143,6 +153,61 @@ def test_a_fault_is_told_with_its_place_and_what_was_expected(text: str, place: 
         Retry.parse(text)
     assert f"at character {place}:" in str(caught.value)
     assert expected in str(caught.value)
+
+
+MISSPELT = [
+    ("exponential(2s, max_atempts=3)", "max_attempts"),
+    ("exponential(2s, max-attempts=3)", "max_attempts"),
+    ("exponential(2s, maxAttempts=3)", "max_attempts"),
+    ("exponential(2s, retries=3)", "max_retries"),
+    ("exponential(2s, factr=3)", "factor"),
+    ("fixed(evry=2s)", "every"),
+    ("delays(wait=[1s])", "waits"),
+    ("fixed(5s, cap_jobs=true)", "caps_jobs"),
+    ("harbor(max_atempts=3)", "max_attempts"),
+    ("standrad", "standard"),
+    ("Patient", "patient"),
+    ("nonee", "none"),
+    ("exponental(2s)", "exponential"),
+    ("linar(2s)", "linear"),
+    ("dealys([1s])", "delays"),
+    ("nevr_retry()", "never_retry"),
+    ("fixed(5s, jitter=ful)", "full"),
+    ("fixed(5s, jitter=decor)", "decorrelated"),
+    ("fixed(5s, max_attempts=unlimted)", "unlimited"),
+    ("fixed(5s, max_retries=unlimited_)", "unlimited"),
+    ("fixed(5s, max_recoveries=unlimmited)", "unlimited"),
+    ("fixed(5s, caps_jobs=ture)", "true"),
+    ("fixed(5s, jitter_over_cap=flase)", "false"),
+    ("fixed(5s).nevr(A)", "never"),
+    ("fixed(5s).onn(A, 5s)", "on"),
+    ("fixed(5s).on(A, standrad)", "standard"),
+    ("fixed(5s).on(A, fixed(1s, max_atempts=3))", "max_attempts"),
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), MISSPELT)
+def test_a_misspelt_name_is_answered_with_the_nearest(text: str, meant: str) -> None:
+    with pytest.raises(BadPolicy) as caught:
+        Retry.parse(text)
+    assert str(caught.value.hint).startswith(f"Did you mean {meant}?")
+
+
+def test_a_misspelt_jitter_is_answered_with_the_nearest_in_code_too() -> None:
+    with pytest.raises(BadPolicy, match="Did you mean equal"):
+        Retry.fixed("5s", jitter="equl")  # type: ignore[arg-type]
+
+
+def test_a_stored_text_with_an_option_of_a_newer_version_keeps_what_this_one_knows() -> None:
+    text = "fixed(5s, max_attempts=2, invented_later=yes, caps_jobs=true).on(KeyError, fixed(1s, also_new=7))"
+    assert parse_stored_policy(text) == Retry.parse("fixed(5s, max_attempts=2, caps_jobs=true).on(KeyError, fixed(1s))")
+    with pytest.raises(BadPolicy, match="invented_later"):
+        Retry.parse(text)
+
+
+@given(policies())
+def test_stored_policies_are_read_like_all_others(policy: Retry) -> None:
+    assert parse_stored_policy(policy.text) == policy
 
 
 @given(st.text(max_size=60) | st.text(string.ascii_lowercase + '()[],=." 159sm_-', max_size=60))

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from perdure.admin.forecast import forecast
 from perdure.errors import BadPolicy
 from perdure.model.presets import DEFAULT_PRESET, PRESETS, find_preset
 from perdure.model.retry import Retry
@@ -22,6 +23,7 @@ GOLDEN = {
     "exponential": (4, 0.15, [5, 10, 20, 40, 80, 160, 300, 300, 300, 300]),
     "harbor": (25, 0.2, [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5, 5]),
     "scheduler": (4, "none", [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]),
+    "patient": (20, 0.2, [30, 60, 120, 240, 480, 960, 1920, 3840, 7200, 7200]),
 }
 
 
@@ -38,7 +40,7 @@ def test_a_preset_keeps_its_limit_jitter_and_delays(name: str) -> None:
     assert [policy.ceiling(n).total_seconds() for n in range(1, 11)] == waits
 
 
-@pytest.mark.parametrize(("name", "highest"), [("exponential", 345), ("harbor", 6)])
+@pytest.mark.parametrize(("name", "highest"), [("exponential", 345), ("harbor", 6), ("patient", 8640)])
 def test_presets_documented_so_jitter_over_their_cap(name: str, highest: float) -> None:
     policy = Retry.preset(name)
     random = Random(1)
@@ -64,6 +66,23 @@ def test_a_preset_is_a_plain_policy() -> None:
     assert Retry.preset("fixed") == Retry.fixed("5s")
 
 
+def test_harbor_alone_caps_what_jobs_ask_for() -> None:
+    assert [name for name, preset in PRESETS.items() if preset.policy.caps_jobs] == ["harbor"]
+
+
+def test_patient_keeps_trying_for_about_a_day() -> None:
+    total = forecast(Retry.preset("patient")).total
+    hours = [span.total_seconds() / 3600 for span in (total.least, total.expected, total.greatest)]
+    assert hours == pytest.approx([19.3, 24.125, 28.95])
+
+
+def test_an_alias_means_its_preset_and_is_no_preset_of_its_own() -> None:
+    assert find_preset("none") is find_preset("immediate")
+    assert Retry.preset("none") == Retry.parse("none") == Retry.coerce("none") == Retry.fixed(0)
+    assert "none" not in PRESETS
+    assert {alias: preset.name for preset in PRESETS.values() for alias in preset.aliases} == {"none": "immediate"}
+
+
 def test_standard_is_the_default() -> None:
     assert DEFAULT_PRESET == "standard"
 
@@ -83,9 +102,9 @@ def test_every_preset_says_what_it_is_and_can_be_stored(name: str) -> None:
     assert Retry.parse(preset.policy.text) == Retry.parse(name) == preset.policy
 
 
-@pytest.mark.parametrize("wrong", ["standart", "Standard", "STANDARD", "standard_table", "habor"])
+@pytest.mark.parametrize("wrong", ["standart", "Standard", "STANDARD", "standard_table", "habor", "nonee", "patiant"])
 def test_a_misspelt_preset_is_answered_with_the_nearest(wrong: str) -> None:
-    with pytest.raises(BadPolicy, match=r"Did you mean '(standard|standard-table|harbor)'"):
+    with pytest.raises(BadPolicy, match=r"Did you mean '(standard|standard-table|harbor|none|patient)'"):
         Retry.preset(wrong)
 
 

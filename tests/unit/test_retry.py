@@ -245,3 +245,39 @@ def test_a_list_of_delays_is_used_to_its_end_unless_a_limit_is_given():
     assert Retry.delays(["1s", "10s", "1m", "10m", "1h"]).max_attempts == 6
     assert Retry.delays(["1s"]).max_attempts == 4
     assert Retry.delays(["1s", "10s", "1m", "10m", "1h"], max_attempts=3).max_attempts == 3
+
+
+def test_every_constructor_takes_caps_jobs() -> None:
+    built = [
+        Retry.exponential("1s", caps_jobs=True),
+        Retry.fixed("1s", caps_jobs=True),
+        Retry.linear("1s", caps_jobs=True),
+        Retry.delays(["1s"], caps_jobs=True),
+        Retry.function(lambda n: n, caps_jobs=True),
+        Retry.preset("standard").replace(caps_jobs=True),
+    ]
+    assert [policy.caps_jobs for policy in built] == [True] * 6
+    assert not Retry.exponential("1s").caps_jobs
+    assert built[0] != Retry.exponential("1s")
+    assert built[0].replace(max_attempts=9).caps_jobs
+    assert built[0].never(ValueError).caps_jobs
+    assert not built[0].replace(caps_jobs=False).caps_jobs
+
+
+@pytest.mark.parametrize("wrong", [1, 0, "yes", None, 10])
+@pytest.mark.parametrize("option", ["caps_jobs", "jitter_over_cap"])
+def test_options_that_are_on_or_off_take_truths_only(option: str, wrong: object) -> None:
+    with pytest.raises(BadPolicy, match=f"{option} is .* and it is True or False"):
+        Retry.fixed("1s", **{option: wrong})  # type: ignore[arg-type]
+
+
+def test_a_policy_without_retries_or_that_caps_jobs_bounds_them() -> None:
+    assert [
+        policy.bounds_jobs
+        for policy in (
+            Retry.never_retry(),
+            Retry.exponential("5s", max_retries=0),
+            Retry.fixed("5s", caps_jobs=True),
+            Retry.fixed("5s", max_attempts=2),
+        )
+    ] == [True, True, True, False]

@@ -140,7 +140,7 @@ def _failed(
         case UsePolicy(policy=nested):
             curve = nested
             # A policy that was written for its delays alone has the usual limit, and must not cut the job's own short.
-            if nested.max_attempts != usual_limit(nested.curve):
+            if nested.caps_jobs or nested.max_attempts != usual_limit(nested.curve):
                 limit = min(limit, nested.max_attempts)
                 lowered = limit if limit < policy.limit else None
         case UseDelay(delay=fixed):

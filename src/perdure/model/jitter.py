@@ -9,6 +9,7 @@ from typing import Literal
 from perdure.errors import BadPolicy
 from perdure.model.curve import MICROSECOND
 from perdure.model.shown import shown
+from perdure.model.suggestion import did_you_mean
 
 JitterName = Literal["none", "full", "equal", "decorrelated"]
 Jitter = JitterName | float
@@ -24,7 +25,10 @@ def read_jitter(value: object) -> Jitter:
         if value == name:
             return name
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadPolicy(f"jitter is {shown(value)}, which is no known jitter.", _HINT)
+        question = did_you_mean(value, _NAMES)
+        raise BadPolicy(
+            f"jitter is {shown(value)}, which is no known jitter.", f"{question} {_HINT}" if question else _HINT
+        )
     if not 0 <= value <= 1:
         raise BadPolicy(f"jitter is {shown(value)}, outside 0 to 1.", _HINT)
     return float(value) if value else "none"

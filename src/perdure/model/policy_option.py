@@ -51,6 +51,13 @@ def refuse_zero(what: str, value: timedelta) -> timedelta:
     return value
 
 
+def read_truth(what: str, value: object) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, bool):
+        raise BadPolicy(f"{what} is {shown(value)}, and it is True or False.")
+    return value
+
+
 def read_factor(value: object) -> float:
     """The factor of an exponential curve; an int where it is whole, so that its powers are exact."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _HIGHEST_FACTOR:

@@ -3,6 +3,8 @@
 policy := head rule*
 head   := preset | preset(option=value, …) | constructor(value, option=value, …) | never_retry()
 rule   := .never(error, …) | .on(error, …, delay or head)
+
+A misspelt name, be it of a preset, a constructor, an option, a rule or a value, is answered with the nearest known one.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from typing import Any, NoReturn
 
 from perdure.errors import BadPolicy
 from perdure.model.policy_text import LONGEST_TEXT, PLAIN_NAME
-from perdure.model.presets import PRESETS, near_names
+from perdure.model.presets import NAMED, PRESETS
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
+from perdure.model.suggestion import did_you_mean
 
 _HEAD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_OPTION = re.compile(r"([A-Za-z_]+)\s*=")
+_OPTION = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\s*=")
 _VALUE = re.compile(r"[^\s,()\[\]=\"]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _DELAY = re.compile(r"[0-9][^\s,()\[\]=\"]*", re.ASCII)
@@ -42,11 +45,17 @@ def parse_policy(text: str) -> Retry:
     return _Parser(text).policy()
 
 
+def parse_stored_policy(text: str) -> Retry:
+    """The policy that a text in the store describes; options that only a newer version knows are left out of it."""
+    return _Parser(text, skips_unknown=True).policy()
+
+
 class _Parser:
     """A cursor over the text; each method reads one part and leaves the cursor behind it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, skips_unknown: bool = False) -> None:
         self._text = text
+        self._skips_unknown = skips_unknown
         self._at = 0
         self._skip_space()
 
@@ -56,8 +65,8 @@ class _Parser:
             self._expect(".", "`.never(…)`, `.on(…)` or the end")
             start = self._at
             word = self._match(_HEAD, "`never` or `on`")
-            if word not in ("never", "on"):
-                self._fail("`never` or `on`", start)
+            if word not in _RULES:
+                self._fail("`never` or `on`", start, did_you_mean(word, _RULES))
             self._expect("(", "`(`")
             policy = self._never(policy) if word == "never" else self._on(policy)
         return policy
@@ -65,7 +74,7 @@ class _Parser:
     def _head(self) -> Retry:
         start = self._at
         name = self._match(_HEAD, "a preset's name, or a constructor such as `exponential(2s)`")
-        if name not in PRESETS and name not in _CONSTRUCTORS and name != "never_retry":
+        if name not in _HEADS:
             self._fail_unknown(name, start)
         if not self._accept("("):
             return self._named(name)
@@ -78,16 +87,16 @@ class _Parser:
             values = {key: value for key, value in arguments.items() if key != first}
             return self._built(start, lambda: build(arguments[first], **values))
         # Without the delay that a constructor needs, `fixed(…)` and `exponential(…)` mean the presets.
-        if name not in PRESETS or "factor" in arguments:
+        if name not in NAMED or "factor" in arguments:
             self._fail(f"{name}'s {first}, such as `{name}({'[1s, 5s]' if name == 'delays' else '2s'})`", start)
-        return self._built(start, lambda: PRESETS[name].policy.replace(**arguments))
+        return self._built(start, lambda: _changed(name, arguments))
 
     def _named(self, name: str) -> Retry:
         if name == "never_retry":
             return Retry.never_retry()
-        if name not in PRESETS:
+        if name not in NAMED:
             self._fail(f"`(` after {name}", self._at)
-        return PRESETS[name].policy
+        return NAMED[name].policy
 
     def _arguments(self, first: str | None, *, has_factor: bool) -> dict[str, Any]:
         """The values up to the closing bracket, by name; a first one may do without its name."""
@@ -104,11 +113,16 @@ class _Parser:
                 found[first] = self._value(first)
                 continue
             name = option[1]
-            if name not in known or name in found:
-                self._fail(f"one of the options {', '.join(known)}, each once", start)
+            is_known = name in known
+            if name in found or not (is_known or self._skips_unknown):
+                hint = None if is_known else did_you_mean(name, known)
+                self._fail(f"one of the options {', '.join(known)}, each once", start, hint)
             self._at = option.end()
             self._skip_space()
-            found[name] = self._value(name)
+            if is_known:
+                found[name] = self._value(name)
+            else:
+                self._match(_VALUE, f"a value for {name}")
         return found
 
     def _value(self, name: str) -> Any:
@@ -121,7 +135,7 @@ class _Parser:
         try:
             return _number(text) if name == "factor" else _OPTIONS[name](text)
         except ValueError:
-            self._fail(f"a value that {name} can have", start)
+            self._fail(f"a value that {name} can have", start, did_you_mean(text, _WORDS.get(name, ())))
 
     def _waits(self) -> list[str]:
         self._expect("[", "a list of delays such as `[1s, 5s]`")
@@ -204,17 +218,28 @@ class _Parser:
             raise BadPolicy(f"{self._place(start)}: {bad.message}", bad.hint) from bad
 
     def _fail_unknown(self, name: str, start: int) -> NoReturn:
-        near = near_names(name)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"The presets are {', '.join(PRESETS)}."
+        hint = did_you_mean(name, _HEADS) or f"The presets are {', '.join(PRESETS)}."
         raise BadPolicy(f"{self._place(start)}: there is no preset or constructor {shown(name)}.", hint)
 
-    def _fail(self, expected: str, start: int) -> NoReturn:
+    def _fail(self, expected: str, start: int, hint: str | None = None) -> NoReturn:
         rest = self._text[start : start + 20]
         found = repr(rest) if rest else "the end"
-        raise BadPolicy(f"{self._place(start)}: expected {expected}, found {found}.")
+        raise BadPolicy(f"{self._place(start)}: expected {expected}, found {found}.", hint)
 
     def _place(self, start: int) -> str:
         return f"The policy {shown(self._text)} cannot be read at character {start + 1}"
+
+
+def _changed(name: str, arguments: dict[str, Any]) -> Retry:
+    """The preset with options of its own."""
+    preset = NAMED[name].policy
+    changed = preset.replace(**arguments)
+    if preset.max_attempts == 1 < changed.max_attempts:
+        raise BadPolicy(
+            f"{name} means one attempt, and cannot have {changed.max_attempts:,}.",
+            f"To retry at once, write immediate(max_attempts={changed.max_attempts}).",
+        )
+    return changed
 
 
 def _number(text: str) -> float:
@@ -243,4 +268,16 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "within": str,
     "max_recoveries": _count,
     "jitter_over_cap": _truth,
+    "caps_jobs": _truth,
 }
+
+_RULES = ("never", "on")
+_HEADS = (*NAMED, *(name for name in _CONSTRUCTORS if name not in NAMED), "never_retry")
+_WORDS = {
+    "max_attempts": ("unlimited",),
+    "max_retries": ("unlimited",),
+    "max_recoveries": ("unlimited",),
+    "jitter_over_cap": ("true", "false"),
+    "caps_jobs": ("true", "false"),
+}
+"""The values of options that are words; those of jitter are told by `read_jitter`."""

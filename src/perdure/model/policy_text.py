@@ -59,6 +59,7 @@ def _head(policy: Retry) -> str:
         f"within={format_duration(policy.within)}" if policy.within is not None else "",
         f"max_recoveries={_count(policy.max_recoveries, None)}" if policy.max_recoveries != 0 else "",
         "jitter_over_cap=true" if policy.jitter_over_cap else "",
+        "caps_jobs=true" if policy.caps_jobs else "",
     ]
     return f"{name}({', '.join([first, *filter(None, options)])})"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -11,6 +10,7 @@ import msgspec
 from perdure.errors import BadPolicy
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
+from perdure.model.suggestion import near_names
 
 DEFAULT_PRESET = "standard"
 
@@ -23,23 +23,20 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """Whose documented behaviour it keeps."""
     description: str
     policy: Retry
+    aliases: tuple[str, ...] = ()
+    """Other names that mean the same preset."""
 
 
 def find_preset(name: object) -> Preset:
-    """The preset of that name."""
-    found = PRESETS.get(name) if isinstance(name, str) else None
+    """The preset of that name or alias."""
+    found = NAMED.get(name) if isinstance(name, str) else None
     if found is None:
         raise BadPolicy(f"There is no preset {shown(name)}.", _suggestion(name))
     return found
 
 
-def near_names(name: str) -> list[str]:
-    """The presets whose names a slip of the pen would make of this one, the nearest first."""
-    return difflib.get_close_matches(name[:60].lower().replace("_", "-"), PRESETS, n=3, cutoff=0.6)
-
-
 def _suggestion(name: object) -> str:
-    near = near_names(name) if isinstance(name, str) else []
+    near = near_names(name, NAMED)
     if near:
         return f"Did you mean {' or '.join(repr(each) for each in near)}?"
     return f"The presets are {', '.join(PRESETS)}."
@@ -87,6 +84,7 @@ _ALL = (
         origin="Daycry Jobs, strategy none",
         description="Retries at once.",
         policy=Retry.fixed(0),
+        aliases=("none",),
     ),
     Preset(
         name="fixed",
@@ -103,8 +101,9 @@ _ALL = (
     Preset(
         name="harbor",
         origin="TaskHarbor",
-        description="25 attempts: doubles from 0.2 s up to 5 s, give or take 20 %, above the cap too.",
-        policy=Retry.exponential("200ms", cap="5s", jitter=0.2, max_attempts=25, jitter_over_cap=True),
+        description="25 attempts at most, whatever a job asks for: doubles from 0.2 s up to 5 s, give or take 20 %, "
+        "above the cap too.",
+        policy=Retry.exponential("200ms", cap="5s", jitter=0.2, max_attempts=25, jitter_over_cap=True, caps_jobs=True),
     ),
     Preset(
         name="scheduler",
@@ -112,6 +111,19 @@ _ALL = (
         description="Doubles from 1 s up to 5 minutes, to the second.",
         policy=Retry.exponential("1s", cap="300s", jitter="none"),
     ),
+    Preset(
+        name="patient",
+        origin="Perdure, for outages of hours",
+        description="20 attempts over about a day: doubles from 30 s up to 2 hours, give or take 20 %, "
+        "above the cap too.",
+        policy=Retry.exponential("30s", cap="2h", jitter=0.2, max_attempts=20, jitter_over_cap=True),
+    ),
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _ALL})
+"""Every preset by its name."""
+
+NAMED: Mapping[str, Preset] = MappingProxyType(
+    {**PRESETS, **{alias: preset for preset in _ALL for alias in preset.aliases}}
+)
+"""Every preset by its name and by its aliases."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import lru_cache
-from typing import Literal
 
 import msgspec
 
@@ -12,10 +11,12 @@ from perdure.errors import BadPolicy
 from perdure.model.fairness import checked_retry_queue
 from perdure.model.forward import NOWHERE, Sink
 from perdure.model.job import Job
+from perdure.model.limit_choice import Candidate, Origin, Source, effective_limit, limit_candidates
+from perdure.model.policy_parser import parse_stored_policy
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.model.retry import Retry
 
-Origin = Literal["job", "task", "queue", "app", "operator's cap"]
+__all__ = ["AppPolicy", "Origin", "Policy", "QueuePolicy", "TaskPolicy", "resolve"]
 
 
 class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class QueuePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What the code says about a queue and its jobs."""
 
     retry: Retry | None = None
+    retry_place: str | None = None
+    """The file that sets `retry`; None where the code does."""
     retry_queue: str | None = None
     """Where jobs move after their first failure."""
     settings: QueueSettings = NOTHING_SAID
@@ -45,6 +48,8 @@ class AppPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What holds when nobody nearer says anything, and what nobody may exceed."""
 
     retry: Retry
+    retry_place: str | None = None
+    """The file or the environment variable that sets `retry`; None where the code does, or nobody."""
     max_attempts_cap: int | None = None
     max_retry_after: timedelta = timedelta(days=1)
     unknown_task_ttl: timedelta = timedelta(days=7)
@@ -59,6 +64,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     """The effective max_attempts: the most failures that the job may have."""
     limit_origin: Origin
+    limits: tuple[Candidate, ...] = ()
+    """Every place that names a limit for the job, the nearest first; `limit` is that of one of them."""
+    retry_place: str | None = None
+    """The file or the environment variable that sets `retry`; None where the code does, or nobody."""
     timeout: timedelta | None
     timeout_origin: Origin | None
     retry_queue: str | None
@@ -75,20 +84,30 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolicy) -> Policy:
     """The policy for a job; `task` is None where the task is not registered."""
     known = task or TaskPolicy()
-    retry, retry_origin = _retry(job, known, queue, app)
-    limit, limit_origin = _limit(job, known, retry, retry_origin)
-    if app.max_attempts_cap is not None and limit > app.max_attempts_cap:
-        limit, limit_origin = app.max_attempts_cap, "operator's cap"
+    beneath = _beneath(known, queue, app)
+    own = None if job.retry is None else _parsed(job.retry)
+    policy = beneath if own is None else Source(own, "job")
+    limits = limit_candidates(
+        job=job.max_attempts,
+        task=known.max_attempts,
+        policy=policy,
+        beneath=beneath,
+        cap=app.max_attempts_cap,
+        is_task_known=task is not None,
+    )
+    chosen = effective_limit(limits)
     timeout: timedelta | None = known.timeout
     timeout_origin: Origin | None = None if timeout is None else "task"
     if job.timeout is not None:
         timeout, timeout_origin = job.timeout, "job"
     sink, sink_origin = _sink(job, queue, app)
     return Policy(
-        retry=retry,
-        retry_origin=retry_origin,
-        limit=limit,
-        limit_origin=limit_origin,
+        retry=policy.retry,
+        retry_origin=policy.origin,
+        retry_place=policy.place,
+        limit=chosen.max_attempts,
+        limit_origin=chosen.origin,
+        limits=tuple(limits),
         timeout=timeout,
         timeout_origin=timeout_origin,
         retry_queue=queue.retry_queue,
@@ -100,24 +119,13 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
     )
 
 
-def _retry(job: Job, task: TaskPolicy, queue: QueuePolicy, app: AppPolicy) -> tuple[Retry, Origin]:
-    own = None if job.retry is None else _parsed(job.retry)
-    if own is not None:
-        return own, "job"
+def _beneath(task: TaskPolicy, queue: QueuePolicy, app: AppPolicy) -> Source:
+    """The policy of a job that has none of its own."""
     if task.retry is not None:
-        return task.retry, "task"
+        return Source(task.retry, "task")
     if queue.retry is not None:
-        return queue.retry, "queue"
-    return app.retry, "app"
-
-
-def _limit(job: Job, task: TaskPolicy, retry: Retry, retry_origin: Origin) -> tuple[int, Origin]:
-    if job.max_attempts is not None:
-        return job.max_attempts, "job"
-    # A job's own policy brings its own limit; it would be odd if the task's number overruled the nearer policy.
-    if task.max_attempts is not None and retry_origin != "job":
-        return task.max_attempts, "task"
-    return retry.max_attempts, retry_origin
+        return Source(queue.retry, "queue", queue.retry_place)
+    return Source(app.retry, "app", app.retry_place)
 
 
 def _sink(job: Job, queue: QueuePolicy, app: AppPolicy) -> tuple[Sink | None, Origin | None]:
@@ -131,8 +139,11 @@ def _sink(job: Job, queue: QueuePolicy, app: AppPolicy) -> tuple[Sink | None, Or
 
 @lru_cache(maxsize=512)
 def _parsed(text: str) -> Retry | None:
-    """The job's own policy; None when its text is of a form that this version does not know."""
+    """The job's own policy; None when its text is of a form that this version cannot read.
+
+    Options that only a newer version knows are left out, and the rest of the policy holds.
+    """
     try:
-        return Retry.parse(text)
+        return parse_stored_policy(text)
     except BadPolicy:
         return None

@@ -35,30 +35,13 @@ from perdure.model.policy_option import (
     read_delays,
     read_duration,
     read_factor,
+    read_truth,
     refuse_zero,
 )
+from perdure.model.policy_rule import Never, Rule, UseDelay, UsePolicy, read_rule
 from perdure.model.shown import shown
 
 __all__ = ["HIGHEST_LIMIT", "Never", "Retry", "Rule", "UseDelay", "UsePolicy"]
-
-
-class Never(msgspec.Struct, frozen=True, tag=True):
-    """This error is never retried."""
-
-
-class UsePolicy(msgspec.Struct, frozen=True, tag=True):
-    """After this error the delay comes from another policy; its max_attempts, unless the usual one, bounds as well."""
-
-    policy: Retry
-
-
-class UseDelay(msgspec.Struct, frozen=True, tag=True):
-    """After this error the delay is this one, without jitter."""
-
-    delay: timedelta
-
-
-Rule = Never | UsePolicy | UseDelay
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +57,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     max_recoveries: int | None = 0
     """How many attempts may be lost to vanished workers without being counted; None: all of them."""
     jitter_over_cap: bool = False
+    caps_jobs: bool = False
+    """Whether no job may ask for more than `max_attempts`, by a limit or by a policy of its own."""
     rules: tuple[tuple[str, Rule], ...] = ()
     """What single errors change, by the error's name, sorted."""
 
@@ -89,10 +74,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | None = None,
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
+        caps_jobs: bool = False,
     ) -> Retry:
         """base, base × factor, base × factor², …"""
         curve = Exponential(read_delay("base", base), read_factor(factor))
-        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
+        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap, caps_jobs)
 
     @staticmethod
     def fixed(
@@ -105,10 +91,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | None = None,
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
+        caps_jobs: bool = False,
     ) -> Retry:
         """The same delay every time; `fixed(0)` retries at once, and nothing spreads a delay of zero."""
         curve = Fixed(read_delay("every", every))
-        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
+        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap, caps_jobs)
 
     @staticmethod
     def linear(
@@ -121,10 +108,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | None = None,
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
+        caps_jobs: bool = False,
     ) -> Retry:
         """step, 2 × step, 3 × step, …"""
         curve = Linear(read_delay("step", step))
-        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
+        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap, caps_jobs)
 
     @staticmethod
     def delays(
@@ -137,10 +125,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | None = None,
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
+        caps_jobs: bool = False,
     ) -> Retry:
         """These delays one by one; the last repeats. The usual limit is enough attempts to use them all, at least 4."""
         curve = Delays(read_delays(waits))
-        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
+        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap, caps_jobs)
 
     @staticmethod
     def function(
@@ -153,12 +142,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | None = None,
         max_recoveries: int | None = 0,
         jitter_over_cap: bool = False,
+        caps_jobs: bool = False,
     ) -> Retry:
         """Whatever a Python function gives for n; for tasks only, as a function cannot be stored on a job."""
         if not callable(call):
             raise BadPolicy(f"function needs a function from n to a delay, not {shown(call)}.")
         curve = Function(call)
-        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap)
+        return _build(curve, jitter, cap, max_attempts, max_retries, within, max_recoveries, jitter_over_cap, caps_jobs)
 
     @staticmethod
     def never_retry() -> Retry:
@@ -203,6 +193,14 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         """The limit's other spelling."""
         return self.max_attempts - 1
 
+    @property
+    def bounds_jobs(self) -> bool:
+        """Whether the limit holds for every job under this policy, and not only for those that ask for none.
+
+        A policy without retries means one run, whatever a job asks for.
+        """
+        return self.caps_jobs or self.max_attempts == 1
+
     def ceiling(self, n: int) -> timedelta:
         """The delay after the n-th failure before jitter; zero for n < 1."""
         return wait_after(self.curve, n, LONGEST_DELAY if self.cap is None else self.cap)
@@ -241,7 +239,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         if len(errors_then_what) < 2:
             raise BadPolicy("on() needs errors and then what to do.", 'Such as .on(TimeoutError, "30s").')
         *errors, what = errors_then_what
-        rule = _rule(what)
+        rule = read_rule(what)
         return self._with_rules((name, rule) for name in error_names(errors))
 
     def never(self, *errors: ErrorName | tuple[ErrorName, ...]) -> Retry:
@@ -271,6 +269,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         within: Duration | UnsetType | None = UNSET,
         max_recoveries: int | UnsetType | None = UNSET,
         jitter_over_cap: bool | UnsetType = UNSET,
+        caps_jobs: bool | UnsetType = UNSET,
     ) -> Retry:
         """The same policy with what is given here changed; its curve and its rules stay."""
         limit = read_limit(max_attempts, max_retries)
@@ -283,6 +282,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
             self.within if within is UNSET else within,
             self.max_recoveries if max_recoveries is UNSET else max_recoveries,
             self.jitter_over_cap if jitter_over_cap is UNSET else jitter_over_cap,
+            self.caps_jobs if caps_jobs is UNSET else caps_jobs,
         )
         return msgspec.structs.replace(changed, rules=self.rules)
 
@@ -308,9 +308,8 @@ def _build(
     within: Duration | None,
     max_recoveries: int | None,
     jitter_over_cap: bool,
+    caps_jobs: bool,
 ) -> Retry:
-    if not isinstance(jitter_over_cap, bool):
-        raise BadPolicy(f"jitter_over_cap is {shown(jitter_over_cap)}, and it is True or False.")
     limit = read_limit(max_attempts, max_retries)
     read = read_jitter(jitter)
     return Retry(
@@ -321,22 +320,8 @@ def _build(
         max_attempts=usual_limit(curve) if limit is None else limit,
         within=None if within is None else refuse_zero("within", read_duration("within", within)),
         max_recoveries=read_recoveries(max_recoveries),
-        jitter_over_cap=jitter_over_cap,
-    )
-
-
-def _rule(what: object) -> Rule:
-    if isinstance(what, str) and not what.strip()[:1].isdigit():
-        what = Retry.parse(what)
-    if isinstance(what, Retry):
-        if what.rules:
-            raise BadPolicy("The policy given to on() has rules.", "Put all rules on the outer policy.")
-        return UsePolicy(what)
-    if isinstance(what, str | int | float | timedelta):
-        return UseDelay(read_delay("delay", what))
-    raise BadPolicy(
-        f"on() ends with a policy or a delay, not with {shown(what)}.",
-        'Such as .on(TimeoutError, "30s"); for no retry at all use .never(…).',
+        jitter_over_cap=read_truth("jitter_over_cap", jitter_over_cap),
+        caps_jobs=read_truth("caps_jobs", caps_jobs),
     )
 
 

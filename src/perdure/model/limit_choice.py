@@ -1,0 +1,144 @@
+"""Which limit holds for a job: every place that names one, which of them wins, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from perdure.model.retry import Retry
+
+Origin = Literal["job", "task", "queue", "app", "operator's cap"]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A retry policy and where it comes from."""
+
+    retry: Retry
+    origin: Origin
+    place: str | None = None
+    """The file or the environment variable that sets it; None where the code does, or nobody."""
+
+    @property
+    def label(self) -> str:
+        """The origin for people to read."""
+        return self.origin if self.place is None else f"{self.origin} ({self.place})"
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One place that names a limit for a job."""
+
+    name: str
+    """What names it, such as `max_attempts of the job`."""
+    max_attempts: int
+    origin: Origin
+    label: str
+    """The origin for people to read."""
+    asks: bool
+    """Whether it is the limit where nothing nearer to the job names one."""
+    bounds: bool
+    """Whether it also lowers what something nearer to the job asks for."""
+    note: str = ""
+    """Why it neither asks nor bounds."""
+
+
+def limit_candidates(
+    *, job: int | None, task: int | None, policy: Source, beneath: Source, cap: int | None, is_task_known: bool
+) -> list[Candidate]:
+    """Every place that names a limit, the nearest to the job first.
+
+    `job` and `task` are their own max_attempts, `policy` is the policy that holds, `beneath` the one that would hold
+    if the job had none of its own, `cap` the operator's.
+    """
+    found = []
+    has_own = policy is not beneath
+    if job is not None:
+        found.append(Candidate("max_attempts of the job", job, "job", "job", asks=True, bounds=False))
+    if task is not None:
+        # A job's own policy brings its own limit; it would be odd if the task's number overruled the nearer policy.
+        note = _OWN if has_own else ""
+        found.append(Candidate("max_attempts of the task", task, "task", "task", not has_own, bounds=False, note=note))
+    # Without the task nobody knows whether another policy holds than the queue's or the app's.
+    is_sure = is_task_known or has_own
+    found.append(_policy(policy, asks=True, bounds=policy.retry.bounds_jobs and is_sure, note=""))
+    if has_own:
+        # A job's own policy takes the place of one without retries, but not of one that caps jobs.
+        bounds = beneath.retry.caps_jobs and is_task_known
+        found.append(_policy(beneath, asks=False, bounds=bounds, note=_OWN))
+    if cap is not None:
+        found.append(Candidate("operator's cap", cap, "operator's cap", "max_attempts_cap", asks=False, bounds=True))
+    return found
+
+
+def effective_limit(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate that holds: the nearest that asks for a limit, unless another bounds it to less."""
+    chosen = next(candidate for candidate in candidates if candidate.asks)
+    for candidate in candidates:
+        if candidate.bounds and candidate.max_attempts < chosen.max_attempts:
+            chosen = candidate
+    return chosen
+
+
+class ExplainedLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that names a limit, whether it is the one that holds, and why."""
+
+    name: str
+    max_attempts: int
+    origin: str
+    is_effective: bool
+    reason: str
+
+
+def explain_limits(candidates: Sequence[Candidate], *, is_task_known: bool) -> tuple[ExplainedLimit, ...]:
+    """Every candidate with the reason why it holds, or why it does not."""
+    chosen = effective_limit(candidates)
+    return tuple(
+        ExplainedLimit(
+            name=candidate.name,
+            max_attempts=candidate.max_attempts,
+            origin=candidate.label,
+            is_effective=candidate is chosen,
+            reason=_reason(candidate, chosen, candidates, is_task_known=is_task_known),
+        )
+        for candidate in candidates
+    )
+
+
+def _reason(candidate: Candidate, chosen: Candidate, candidates: Sequence[Candidate], *, is_task_known: bool) -> str:
+    asked = next(each for each in candidates if each.asks)
+    if candidate is chosen:
+        return "the nearest to the job that names a limit" if candidate is asked else _bound(candidate)
+    if candidate.bounds:
+        return f"{_bound(candidate)}, and the limit that holds is not higher"
+    if candidate.note:
+        return candidate.note
+    if candidate is asked:
+        return f"more than the {chosen.name} allows"
+    if candidate.origin in ("queue", "app") and not is_task_known and candidate.max_attempts < chosen.max_attempts:
+        return "the task is not known here, and may have a policy of its own"
+    return f"the {asked.name} is nearer to the job"
+
+
+_OWN = "the job has a policy of its own, which brings its own limit"
+
+
+def _policy(source: Source, *, asks: bool, bounds: bool, note: str) -> Candidate:
+    name = _POLICY_NAMES[source.origin]
+    return Candidate(name, source.retry.max_attempts, source.origin, source.label, asks, bounds, "" if bounds else note)
+
+
+def _bound(candidate: Candidate) -> str:
+    if candidate.origin == "operator's cap":
+        return "no job may have more"
+    if candidate.max_attempts == 1:
+        return "a policy without retries means one run, whatever is asked for"
+    return "the policy caps jobs"
+
+
+_POLICY_NAMES: dict[Origin, str] = {
+    "job": "policy of the job",
+    "task": "policy of the task",
+    "queue": "policy of the queue",
+    "app": "policy of the app",
+}
