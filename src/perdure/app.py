@@ -54,7 +54,7 @@ class App:
         url: str | None = None,
         *,
         settings: Settings | None = None,
-        retry: RetryLike = "standard",
+        retry: RetryLike | None = None,
         auto_migrate: bool | None = None,
         max_attempts_cap: int | None = None,
         observer: Observer | None = None,
@@ -62,7 +62,7 @@ class App:
         dead_letter: DeadLetterLike | None = None,
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
-        self.configuration = configuration = Configuration.read(os.environ, settings, **given)
+        self.configuration = configuration = Configuration.read(os.environ, settings, retry=retry, **given)
         self.settings = settings = configuration.settings
         self._observing = Observing(
             settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
@@ -73,14 +73,13 @@ class App:
             letter = None if said is None else DeadLetter.coerce(said)
         policy = AppPolicy(
             sink=None if letter is None else letter.sink,
-            retry=Retry.coerce(retry),
+            retry=configuration.retry,
+            retry_place=configuration.place_of("retry"),
             max_attempts_cap=settings.max_attempts_cap,
             max_retry_after=settings.max_retry_after,
             unknown_task_ttl=settings.unknown_task_ttl,
         )
-        self.registry = Registry(
-            policy, max_payload=settings.max_payload, max_result=settings.max_result, configured=configuration.queues
-        )
+        self.registry = Registry(policy, configuration)
         self._lock = threading.Lock()
         self._store: Store | None = None
         opened = partial(configuration.naming("url")(open_store), settings.url, auto_migrate=settings.auto_migrate)

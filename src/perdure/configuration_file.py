@@ -5,7 +5,6 @@ Every setting stands at the top level by its name; a table `[queues.mail]` says 
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Mapping
 from datetime import timedelta
@@ -14,11 +13,13 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from perdure.errors import BadDuration, BadOption, BadSetting
+from perdure.errors import BadDuration, BadOption, BadPolicy, BadSetting
 from perdure.model.fairness import is_queue_name
 from perdure.model.queue_settings import LIMITS, QueueSettings
 from perdure.model.queue_text import read_queue_settings, read_value
+from perdure.model.retry import Retry
 from perdure.model.shown import shown
+from perdure.model.suggestion import near_names
 from perdure.settings import Settings, inner_kind, setting_kinds
 from perdure.settings import read_value as read_setting
 
@@ -26,8 +27,11 @@ CONFIG_VARIABLE = "PERDURE_CONFIG"
 DEFAULT_FILE = "perdure.toml"
 
 _LARGEST = 1024 * 1024
-_QUEUE_KEYS = ("retry_share", "strict", *LIMITS)
+_QUEUE_KEYS = ("retry", "retry_share", "strict", *LIMITS)
 _TABLES = ("queues", "queue_settings")
+_POLICY_EXAMPLE = (
+    'Write a preset or a policy: retry = "patient", or retry = "exponential(2s, cap=10m, max_attempts=12)"'
+)
 _SECRET = ("url", "http_signing_secrets", "tokens")
 
 
@@ -39,6 +43,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     """The settings that stand in it, by name."""
     queues: dict[str, QueueSettings]
+    queue_retries: dict[str, Retry]
+    """The retry policies of single queues."""
     app: str | None
     """The app that commands use where they are given none."""
 
@@ -58,6 +64,7 @@ def read_content(path: str, content: bytes) -> ConfigurationFile:
     app = document.pop("app", None)
     if app is not None and not isinstance(app, str):
         raise BadSetting(f"{path}: app is {shown(app)}.", 'Write the name of your app: app = "myapp:app"')
+    queue_retries = _queue_retries(path, document)
     queues = _queues(path, document)
     kinds = setting_kinds()
     settings: dict[str, Any] = {}
@@ -67,7 +74,9 @@ def read_content(path: str, content: bytes) -> ConfigurationFile:
         # An empty text is as good as none, as with variables.
         if not isinstance(value, str) or value.strip():
             settings[name] = _setting(path, name, kinds[name], value)
-    return ConfigurationFile(path=path, settings=settings, queues=queues, app=app or None)
+    if "retry" in settings:
+        _policy(path, settings["retry"])
+    return ConfigurationFile(path=path, settings=settings, queues=queues, queue_retries=queue_retries, app=app or None)
 
 
 def _content(path: str, *, is_named: bool) -> bytes | None:
@@ -110,6 +119,31 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
         raise BadSetting(f"{path} cannot be read as TOML: {said}.", hint) from None
 
 
+def _queue_retries(path: str, document: dict[str, Any]) -> dict[str, Retry]:
+    """Takes the retry policies out of the tables of queues."""
+    found: dict[str, Retry] = {}
+    for key in _TABLES:
+        table = document.get(key)
+        for name, words in table.items() if isinstance(table, dict) else ():
+            if not isinstance(words, dict) or "retry" not in words or isinstance(words["retry"], dict):
+                continue
+            said = words.pop("retry")
+            if not isinstance(said, str) or said.strip():
+                found[name] = _policy(f"{path}, [{key}.{_quoted(name)}]", said)
+    return found
+
+
+def _policy(place: str, said: object) -> Retry:
+    if not isinstance(said, str):
+        raise BadSetting(f"{place}: retry is {shown(said)}, which is not a retry policy.", _POLICY_EXAMPLE)
+    try:
+        return Retry.parse(said)
+    except BadPolicy as error:
+        raise BadSetting(
+            f"{place}: retry is not a retry policy. {error.message}", error.hint or _POLICY_EXAMPLE
+        ) from None
+
+
 def _queues(path: str, document: dict[str, Any]) -> dict[str, QueueSettings]:
     """Takes the tables of queues out of the document; a text in their place stays there, checked."""
     found: dict[str, QueueSettings] = {}
@@ -142,7 +176,7 @@ def _queue(path: str, key: str, name: str, words: object) -> QueueSettings:
     values: dict[str, Any] = {}
     for word, value in words.items():
         field = "is_strict" if word == "strict" else word
-        if word not in (*_QUEUE_KEYS, "is_strict"):
+        if word not in (*_QUEUE_KEYS, "is_strict") or isinstance(value, dict):
             _refuse_queue_key(place, f"{key}.", name, word, value)
         if field in values:
             raise BadSetting(f"{place}: strict is given twice.", "Give it once.")
@@ -180,6 +214,8 @@ def _setting(path: str, name: str, kind: object, value: object) -> Any:
 
 
 def _example(name: str, kind: object) -> str:
+    if name == "retry":
+        return _POLICY_EXAMPLE
     wanted = inner_kind(kind)
     if typing.get_origin(wanted) is tuple:
         return f'Write texts in brackets: {name} = ["one", "two"]'
@@ -207,6 +243,8 @@ def _refuse_queue_key(place: str, table: str, queue: str, word: str, value: obje
     near = _near(word, list(_QUEUE_KEYS))
     if isinstance(value, dict):
         hint = f'A name with a point stands in quotes: [{table}"{queue}.{word}"]'
+    elif word in ("max_attempts", "max_retries"):
+        hint = f'The limit is a part of the policy: retry = "standard({word}={shown(value)})"'
     elif word in setting_kinds() or word == "app":
         hint = f"{word} is a setting of the app: write it at the top of the file, above all tables."
     elif near is not None:
@@ -217,8 +255,7 @@ def _refuse_queue_key(place: str, table: str, queue: str, word: str, value: obje
 
 
 def _near(name: str, known: list[str]) -> str | None:
-    meant = name.lower().replace("-", "_").removeprefix("perdure_")
-    return next(iter(difflib.get_close_matches(meant, known, n=1, cutoff=0.6)), None)
+    return next(iter(near_names(name.lower().replace("-", "_").removeprefix("perdure_"), known, most=1)), None)
 
 
 def _quoted(name: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
+from perdure.configuration import Configuration
 from perdure.errors import BadOption, UnknownTask
 from perdure.model.explain import Explanation, explain
 from perdure.model.fairness import Fairness
@@ -14,6 +17,7 @@ from perdure.model.job import Job, JobId
 from perdure.model.option import checked_queue
 from perdure.model.queue_settings import NOTHING_SAID, EffectiveQueue, QueueOrigin, QueueSettings, effective
 from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, resolve
+from perdure.model.retry import Retry
 from perdure.model.schedule import Definition
 from perdure.runtime.handler import Handler
 from perdure.task import Task
@@ -22,24 +26,15 @@ from perdure.task import Task
 class Registry:
     """Tasks and queues; answers the runtime's questions about them."""
 
-    def __init__(
-        self,
-        policy: AppPolicy,
-        *,
-        max_payload: int,
-        max_result: int,
-        configured: Sequence[tuple[QueueOrigin, Mapping[str, QueueSettings]]] = (),
-    ) -> None:
+    def __init__(self, policy: AppPolicy, configuration: Configuration) -> None:
         self._policy = policy
-        self._max_payload = max_payload
-        self._max_result = max_result
+        self._configuration = configuration
         self._tasks: dict[str, Task[..., Any]] = {}
         self._builtins: dict[str, Task[..., Any]] = {}
         self._releases: list[Callable[[], Awaitable[None]]] = []
         self._handlers: dict[str, Handler] = {}
         self._queues: dict[str, QueuePolicy] = {}
         self._plain_queue = QueuePolicy()
-        self._configured = configured
         self._policies: dict[tuple[str, str], Policy] = {}
         self._schedules: dict[str, Definition] = {}
 
@@ -84,8 +79,8 @@ class Registry:
             task.name,
             task.function,
             is_process=task.is_process,
-            max_payload=self._max_payload,
-            max_result=self._max_result,
+            max_payload=self._configuration.settings.max_payload,
+            max_result=self._configuration.settings.max_result,
         )
 
     @property
@@ -149,10 +144,17 @@ class Registry:
         policy = self._queues.get(queue, self._plain_queue)
         said: list[tuple[QueueOrigin, QueueSettings]] = [
             ("operator", operator),
-            *((origin, queues.get(queue, NOTHING_SAID)) for origin, queues in self._configured),
+            *((origin, queues.get(queue, NOTHING_SAID)) for origin, queues in self._configuration.queues),
             ("code", policy.settings),
         ]
         return effective(said, policy.retry_queue)
+
+    def queue_retry(self, queue: str) -> tuple[Retry | None, QueueOrigin]:
+        """The queue's own retry policy, and which place sets it; None where the app's holds."""
+        policy = self._queue_policy(queue)
+        if policy.retry is None:
+            return None, "default"
+        return policy.retry, "code" if policy.retry_place is None else "file"
 
     def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
@@ -192,7 +194,15 @@ class Registry:
     def _resolve(self, job: Job, queue: str) -> Policy:
         task = self._find(job.task)
         own = None if task is None else task.policy
-        return resolve(job, own, self._queues.get(queue, self._plain_queue), self._policy)
+        return resolve(job, own, self._queue_policy(queue), self._policy)
+
+    def _queue_policy(self, name: str) -> QueuePolicy:
+        """What the code says about a queue; the retry policy of the configuration file is above the code's."""
+        policy = self._queues.get(name, self._plain_queue)
+        configured = self._configuration.queue_retries.get(name)
+        if configured is None:
+            return policy
+        return msgspec.structs.replace(policy, retry=configured, retry_place=self._configuration.file)
 
     def _find(self, name: str) -> Task[..., Any] | None:
         return self._tasks.get(name) or self._builtins.get(name)

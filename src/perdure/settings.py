@@ -38,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     poll: Annotated[timedelta, "how often to look for work when no hint comes"] = timedelta(seconds=1)
     prefetch: Annotated[timedelta, "how much measured work a worker may hold in advance"] = timedelta(milliseconds=200)
     max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 2000
+    retry: Annotated[str, "the retry policy of tasks and queues that have none: a preset or a policy's text"] = (
+        "standard"
+    )
     max_attempts_cap: Annotated[int | None, "no job may fail more often than this, whatever it asks for"] = None
     max_retry_after: Annotated[timedelta, "the longest wait that RetryAfter may ask for"] = timedelta(days=1)
     unknown_task_ttl: Annotated[timedelta, "how long a job waits for a worker that knows its task"] = timedelta(days=7)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import App, Settings
+from perdure import App, Retry, Settings
 from perdure.configuration import Configuration
-from perdure.errors import BadOption, BadSetting, UsageError
+from perdure.errors import BadOption, BadPolicy, BadSetting, UsageError
 from perdure.model.fairness import Fairness
 from perdure.model.queue_settings import QueueSettings
 
@@ -77,6 +77,112 @@ def test_settings_given_by_code_take_the_place_of_environment_and_file(place: Pa
     app = App("sqlite://", settings=Settings(queue_settings="mail: concurrency=5"))
     assert app.configuration.file is None
     assert app.registry.effective_queue("mail").origins["concurrency"] == "configuration"
+
+
+def test_the_app_s_retry_policy_is_the_code_s_else_the_environment_s_else_the_file_s(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(app: App) -> tuple[Retry, str | None, str | None]:
+        return app.configuration.retry, app.configuration.place_of("retry"), app.configuration.origins.get("retry")
+
+    assert found(App()) == (Retry.preset("standard"), None, None)
+    place.write_text('retry = "conservative"')
+    assert found(App()) == (Retry.preset("conservative"), "perdure.toml", "file")
+    monkeypatch.setenv("PERDURE_RETRY", " exponential(2s, max_attempts=12) ")
+    assert found(App()) == (Retry.exponential("2s", max_attempts=12), "PERDURE_RETRY", "environment")
+    assert found(App(retry="patient")) == (Retry.preset("patient"), None, "code")
+    assert App(retry=Retry.fixed("7s")).settings.retry == "fixed(7s)"
+    assert App(retry=Retry.function(lambda n: n)).configuration.origins["retry"] == "code"
+    given = App(settings=Settings(retry="fixed"))
+    assert found(given) == (Retry.preset("fixed"), None, None)
+    assert found(App(settings=Settings(retry="fixed"), retry="patient"))[0] == Retry.preset("patient")
+
+
+def test_none_as_the_retry_policy_is_the_preset_and_not_the_lack_of_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write_text('retry = "none"')
+    assert App().configuration.retry == Retry.preset("immediate")
+    place.write_text('retry = "patient"')
+    monkeypatch.setenv("PERDURE_RETRY", "none")
+    assert App().configuration.retry == Retry.preset("immediate")
+    monkeypatch.setenv("PERDURE_RETRY", "")
+    assert App().configuration.retry == Retry.preset("patient")
+
+
+def test_the_file_s_policy_of_a_queue_wins_over_the_code_s_and_loses_to_the_task_s(place: Path) -> None:
+    place.write_text('[queues.mail]\nretry = "patient"\n[queues.bulk]\nretry = "conservative"')
+    app = App("sqlite://")
+    app.queue("mail", retry="aggressive", concurrency=3, retry_queue="mail-retries")
+    app.queue("other", retry="aggressive")
+
+    @app.task(queue="mail")
+    def send() -> None: ...
+
+    @app.task(queue="mail", retry="fixed")
+    def own() -> None: ...
+
+    @app.task(queue="bulk")
+    def bulk() -> None: ...
+
+    @app.task(queue="other")
+    def other() -> None: ...
+
+    def found(task: str) -> tuple[Retry, str]:
+        explanation = app.explain(task)
+        return explanation.retry, next(line.origin for line in explanation.lines if line.name == "retry")
+
+    assert found("send") == (Retry.preset("patient"), "queue (perdure.toml)")
+    assert found("own") == (Retry.preset("fixed"), "task")
+    assert found("bulk") == (Retry.preset("conservative"), "queue (perdure.toml)")
+    assert found("other") == (Retry.preset("aggressive"), "queue")
+    assert app.registry.queue_retry("mail") == (Retry.preset("patient"), "file")
+    assert app.registry.queue_retry("other") == (Retry.preset("aggressive"), "code")
+    assert app.registry.queue_retry("default") == (None, "default")
+    # What else the code says about the queue stays.
+    assert app.registry.fairness("mail") == Fairness(concurrency=3, retry_queue="mail-retries")
+
+
+def test_the_origin_of_the_app_s_policy_names_variable_or_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def origin() -> str:
+        app = App("sqlite://")
+        app.task(name="work")(lambda: None)
+        return next(line.origin for line in app.explain("work").lines if line.name == "retry")
+
+    assert origin() == "app"
+    place.write_text('retry = "patient"')
+    assert origin() == "app (perdure.toml)"
+    monkeypatch.setenv("PERDURE_RETRY", "fixed")
+    assert origin() == "app (PERDURE_RETRY)"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("patiant", "Did you mean patient"), ("fixed(5s", "Set PERDURE_RETRY to"), ("standard(max=5)", "max_attempts")],
+)
+def test_a_wrong_policy_in_the_environment_is_told_with_the_variable(
+    place: Path, monkeypatch: pytest.MonkeyPatch, text: str, hint: str
+) -> None:
+    place.write_text('retry = "patient"')
+    monkeypatch.setenv("PERDURE_RETRY", text)
+    with pytest.raises(BadSetting, match=r"^PERDURE_RETRY is not a retry policy\.") as caught:
+        App()
+    assert hint in (caught.value.hint or "")
+    assert "perdure.toml" not in str(caught.value)
+
+
+def test_a_wrong_policy_in_settings_or_code_is_told_as_such(place: Path) -> None:
+    place.write_text('retry = "patient"')
+    with pytest.raises(BadSetting, match=r"^retry is not a retry policy\."):
+        App(settings=Settings(retry="patiant"))
+    with pytest.raises(BadPolicy, match="Did you mean patient"):
+        App(retry="patiant")
+
+
+def test_a_wrong_policy_in_the_file_is_refused_even_where_the_code_has_its_own(place: Path) -> None:
+    place.write_text('retry = "patiant"')
+    with pytest.raises(BadSetting, match=r"^perdure\.toml: retry is not a retry policy\."):
+        App(retry="fixed")
 
 
 def test_the_file_is_read_once_by_each_app(place: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from perdure.configuration_file import read_configuration_file, read_content
 from perdure.errors import BadSetting
 from perdure.model.queue_settings import QueueSettings
+from perdure.model.retry import Retry
 from perdure.settings import Settings, setting_kinds
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,9 @@ def test_numbers_truths_texts_and_lists_are_taken(line: str, value: object) -> N
 
 @pytest.mark.parametrize("name", setting_kinds())
 def test_every_setting_may_stand_in_the_file_as_a_text(name: str) -> None:
-    text = {"dead_letter": "queue:graves", "queue_settings": "mail: strict", "log": "json"}.get(name, "1")
+    text = {"dead_letter": "queue:graves", "queue_settings": "mail: strict", "log": "json", "retry": "none"}.get(
+        name, "1"
+    )
     assert list(settings(f'{name} = "{text}"')) == [name]
 
 
@@ -129,7 +132,11 @@ def test_a_wrong_value_is_told_with_file_key_and_what_to_write(text: str, wrong:
         ("colour = 5", "colour", "docs/settings.md"),
         ('[tool.perdure]\nurl = "x"', "tool", "at the top of the file"),
         ("[queues.mail]\nconcurency = 5", "concurency", "Did you mean concurrency?"),
-        ("[queues.mail]\ncolour = 5", "colour", "retry_share, strict, max_retries_running, concurrency"),
+        ("[queues.mail]\nretri = 5", "retri", "Did you mean retry?"),
+        ("[queues.mail]\nmax_attempts = 5", "max_attempts", 'retry = "standard(max_attempts=5)"'),
+        ("[queues.mail.retry]\nconcurrency = 5", "retry", '[queues."mail.retry"]'),
+        ("rety = 5", "rety", "Did you mean retry?"),
+        ("[queues.mail]\ncolour = 5", "colour", "retry, retry_share, strict, max_retries_running, concurrency"),
         ('[queues.mail]\nstrict = true\nurl = "x"', "url", "above all tables"),
         ("[queues.mail.eu]\nstrict = true", "eu", '[queues."mail.eu"]'),
     ],
@@ -194,11 +201,53 @@ def test_the_text_form_of_queue_settings_is_taken_too() -> None:
         ("[queues]\nmail = 5", "queues.mail is 5"),
         ("[[queues]]\nstrict = true", "queues cannot be"),
         ('queue_settings = "mail: concurrency=0"', "queue mail: concurrency is 0"),
+        ('queue_settings = "mail: retry=patient"', "the retry policy of a queue cannot be set here"),
+        ("[queues.mail]\nretry = 5", "[queues.mail]: retry is 5"),
+        ('[queues.mail]\nretry = "standrad"', "[queues.mail]: retry is not a retry policy"),
         ('queue_settings = "mail: strict"\n[queues.mail]\nstrict = true', "speaks twice about the queue mail"),
     ],
 )
 def test_a_wrong_setting_of_a_queue_is_told_with_its_table(text: str, wrong: str) -> None:
     assert wrong in refusal(text).message
+
+
+def test_the_file_gives_retry_policies_to_the_app_and_to_queues() -> None:
+    text = """
+        retry = "patient"
+        [queues.mail]
+        retry = "exponential(2s, max_attempts=12)"
+        concurrency = 5
+        [queue_settings."mail.eu"]
+        retry = "none"
+        [queues.empty]
+        retry = " "
+    """
+    found = read_content("perdure.toml", text.encode())
+    assert found.settings == {"retry": "patient"}
+    assert found.queue_retries == {"mail": Retry.exponential("2s", max_attempts=12), "mail.eu": Retry.fixed(0)}
+    assert found.queues == {
+        "mail": QueueSettings(concurrency=5),
+        "mail.eu": QueueSettings(),
+        "empty": QueueSettings(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "instead"),
+    [
+        ('retry = "patiant"', "perdure.toml: retry is not a retry policy.", "Did you mean patient?"),
+        ('retry = "fixed(5s, max_atempts=3)"', "at character 11", "Did you mean max_attempts?"),
+        ('retry = "fixed("', "perdure.toml: retry", 'retry = "patient"'),
+        ("retry = 5", "perdure.toml: retry cannot be 5", 'retry = "patient"'),
+        ('[queues.mail]\nretry = "patiant"', "perdure.toml, [queues.mail]: retry", "Did you mean patient?"),
+        ('[queues."a.b"]\nretry = "fixed("', 'perdure.toml, [queues."a.b"]: retry', 'retry = "patient"'),
+        ("[queue_settings.mail]\nretry = true", "perdure.toml, [queue_settings.mail]: retry", 'retry = "patient"'),
+    ],
+)
+def test_a_wrong_policy_is_told_with_file_place_and_what_to_write(text: str, wrong: str, instead: str) -> None:
+    error = refusal(text)
+    assert wrong in error.message
+    assert instead in (error.hint or "")
 
 
 @pytest.mark.parametrize(

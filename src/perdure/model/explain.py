@@ -8,6 +8,7 @@ import msgspec
 
 from perdure.duration import format_duration
 from perdure.model.forward import Sink
+from perdure.model.limit_choice import ExplainedLimit, Source, explain_limits
 from perdure.model.queue_settings import EffectiveQueue
 from perdure.model.resolve import Policy
 from perdure.model.retry import Retry
@@ -29,6 +30,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     retry: Retry
     limit: int
+    limits: tuple[ExplainedLimit, ...]
+    """Every place that names a limit, which of them holds, and why."""
     lines: tuple[Line, ...]
     delays: tuple[timedelta, ...]
     """The delays before retry 1, 2, 3… before jitter, up to the limit, ten at most."""
@@ -43,21 +46,30 @@ def explain(
     retry = policy.retry
     delays = tuple(retry.ceiling(n) for n in range(1, min(policy.limit, _SHOWN + 1)))
     recoveries = "unlimited" if retry.max_recoveries is None else str(retry.max_recoveries)
+    retry_origin = Source(retry, policy.retry_origin, policy.retry_place).label
+    limits = explain_limits(policy.limits, is_task_known=policy.is_task_known)
+    limit_origin = next((each.origin for each in limits if each.is_effective), policy.limit_origin)
     lines = [
         Line(name="queue", value=queue, origin="task or job"),
         Line(name="delivery", value=delivery.replace("_", " "), origin=delivery_origin),
-        Line(name="retry", value=str(retry), origin=policy.retry_origin),
-        Line(name="max_attempts", value=str(policy.limit), origin=policy.limit_origin),
-        Line(name="max_retries", value=str(policy.limit - 1), origin=policy.limit_origin),
-        Line(name="within", value=_duration(retry.within, "no limit"), origin=policy.retry_origin),
-        Line(name="max_recoveries", value=recoveries, origin=policy.retry_origin),
+        Line(name="retry", value=str(retry), origin=retry_origin),
+        Line(name="max_attempts", value=str(policy.limit), origin=limit_origin),
+        Line(name="max_retries", value=str(policy.limit - 1), origin=limit_origin),
+        Line(name="within", value=_duration(retry.within, "no limit"), origin=retry_origin),
+        Line(name="max_recoveries", value=recoveries, origin=retry_origin),
         Line(name="timeout", value=_duration(policy.timeout, "none"), origin=policy.timeout_origin or "unset"),
         Line(name="retry_queue", value=policy.retry_queue or "none: retries stay", origin="queue"),
         Line(name="dead_letter", value=_sink(policy.sink), origin=policy.sink_origin or "unset"),
         *queue_lines(treated),
     ]
     return Explanation(
-        subject=subject, retry=retry, limit=policy.limit, lines=tuple(lines), delays=delays, sink=policy.sink
+        subject=subject,
+        retry=retry,
+        limit=policy.limit,
+        limits=limits,
+        lines=tuple(lines),
+        delays=delays,
+        sink=policy.sink,
     )
 
 

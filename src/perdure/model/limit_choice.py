@@ -67,7 +67,7 @@ def limit_candidates(
         bounds = beneath.retry.caps_jobs and is_task_known
         found.append(_policy(beneath, asks=False, bounds=bounds, note=_OWN))
     if cap is not None:
-        found.append(Candidate("operator's cap", cap, "operator's cap", "max_attempts_cap", asks=False, bounds=True))
+        found.append(Candidate("max_attempts_cap", cap, "operator's cap", "operator's cap", asks=False, bounds=True))
     return found
 
 

@@ -46,6 +46,11 @@ def _read_word(queue: str, word: str) -> tuple[str, Any]:
         return _WORDS[word]
     key, equals, text = map(str.strip, word.partition("="))
     key = "is_strict" if key == "strict" else key
+    if key == "retry":
+        raise BadSetting(
+            f"queue_settings, queue {queue}: the retry policy of a queue cannot be set here.",
+            f'Write it in perdure.toml, below [queues.{queue}]: retry = "patient"; or in code: app.queue(…, retry=…).',
+        )
     if not equals or key not in FIELDS:
         known = ", ".join(["retry_share", "strict", *LIMITS])
         raise BadSetting(
