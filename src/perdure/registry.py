@@ -158,18 +158,19 @@ class Registry:
 
     def explain_task(self, name: str, now: datetime, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that a plain job of this task gets, each value with its origin."""
-        task = self._find(name)
-        if task is None:
-            known = ", ".join(sorted(self._tasks)) or "none"
-            raise UnknownTask(f"No task is named {name!r}.", f"Registered tasks: {known}.")
+        task = self._known(name)
         return explain(
             f"task {name}",
-            self.policy(_plain_job(task, now)),
+            self.task_policy(name, now),
             queue=task.queue,
             treated=self.effective_queue(task.queue, operator.get(task.queue, NOTHING_SAID)),
             delivery=task.delivery,
             delivery_origin="task",
         )
+
+    def task_policy(self, name: str, now: datetime) -> Policy:
+        """The policy that a plain job of this task gets."""
+        return self.policy(_plain_job(self._known(name), now))
 
     def explain_job(self, job: Job, operator: Mapping[str, QueueSettings]) -> Explanation:
         """The policy that holds for this job, each value with its origin."""
@@ -203,6 +204,13 @@ class Registry:
         if configured is None:
             return policy
         return msgspec.structs.replace(policy, retry=configured, retry_place=self._configuration.file)
+
+    def _known(self, name: str) -> Task[..., Any]:
+        task = self._find(name)
+        if task is None:
+            known = ", ".join(sorted(self._tasks)) or "none"
+            raise UnknownTask(f"No task is named {name!r}.", f"Registered tasks: {known}.")
+        return task
 
     def _find(self, name: str) -> Task[..., Any] | None:
         return self._tasks.get(name) or self._builtins.get(name)

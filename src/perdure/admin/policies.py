@@ -16,10 +16,13 @@ def preset_documents() -> list[Document]:
     return [
         {
             "name": preset.name,
+            "aliases": list(preset.aliases),
             "origin": preset.origin,
             "description": preset.description,
             "max_attempts": preset.policy.max_attempts,
+            "caps_jobs": preset.policy.caps_jobs,
             "text": preset.policy.text,
+            "total": _span_document(forecast(preset.policy).total),
         }
         for preset in PRESETS.values()
     ]
@@ -30,6 +33,7 @@ def waits_document(found: Forecast, limit: int) -> Document:
     retry = found.policy
     return {
         "max_retries": retry.max_retries,
+        "caps_jobs": retry.caps_jobs,
         "within": seconds(retry.within),
         "max_recoveries": retry.max_recoveries,
         "waits": [
@@ -53,6 +57,16 @@ def explanation_document(explanation: Explanation, limit: int, forward: Forward 
         "subject": explanation.subject,
         "values": [{"name": line.name, "value": line.value, "origin": line.origin} for line in explanation.lines],
         "limit": explanation.limit,
+        "limits": [
+            {
+                "name": limit.name,
+                "max_attempts": limit.max_attempts,
+                "origin": limit.origin,
+                "is_effective": limit.is_effective,
+                "reason": limit.reason,
+            }
+            for limit in explanation.limits
+        ],
         "retry": str(explanation.retry),
         "forward": forward_document(forward),
         **waits_document(forecast(policy), limit),

@@ -13,7 +13,8 @@ import click
 from perdure.admin import inspect
 from perdure.admin.inspect import Stats
 from perdure.cli import faults, output
-from perdure.cli.options import store_options
+from perdure.cli.doctor_policies import load_user_app, policy_rows
+from perdure.cli.options import app_options
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.session import Session, sqlite_path
 from perdure.clock import SystemClock
@@ -38,18 +39,22 @@ class Finding(NamedTuple):
 
 
 @click.command()
-@store_options
+@app_options
 def doctor(session: Session) -> int:
     """Look for what is wrong with the engine, its schema, clock and file, the workers and the queues.
 
-    Exit code 1 when there is a problem; notes alone do not change it.
+    With an app it also lists the tasks whose retry policy gives up within ten seconds. Exit code 1 when there is a
+    problem; notes alone do not change it.
     """
+    own, rows = load_user_app(session)
     try:
-        with session.app(auto_migrate=False) as app:
+        # Opened without the user's app, which might migrate the store.
+        with session.without_app(own).app(auto_migrate=False) as app:
             findings = [
                 *_engine(app.store),
                 *_file(app.settings.url),
-                _settings(app.configuration),
+                _settings((own or app).configuration),
+                *(Finding(*row) for row in (*rows, *policy_rows(own or app))),
                 *_jobs(app.store),
             ]
     except (SchemaTooOld, SchemaTooNew) as error:

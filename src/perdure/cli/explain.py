@@ -18,16 +18,25 @@ from perdure.cli.policy import print_waits
 from perdure.cli.session import APP_VARIABLE, Session, sqlite_path
 from perdure.cli.show import forward_facts
 from perdure.errors import BadOption, EngineError
+from perdure.model.limit import HIGHEST_LIMIT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from perdure.app import App
+    from perdure.model.explain import Explanation
     from perdure.model.forward import Forward
     from perdure.model.job import Job
     from perdure.model.queue_settings import QueueSettings
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_LIMIT_COLUMNS = (
+    Column("LIMIT"),
+    Column("MAX_ATTEMPTS", is_number=True),
+    Column("FROM"),
+    Column("HOLDS"),
+    Column("WHY", is_wrapped=True),
+)
 _COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
 
 
@@ -37,8 +46,9 @@ _COLUMNS = (Column("VALUE"), Column("IS", is_wrapped=True), Column("FROM"))
 def explain(session: Session, name: str) -> None:
     """Say which limit, delays and sink hold for a task or a job, with the origin of each value.
 
-    The nearest one wins: job, task, queue, app default; no limit is above the operator's cap. How the queue is treated
-    is said by the operator (queues set), else by the environment, else by perdure.toml, else by the code.
+    The nearest one wins: job, task, queue, app default. No limit is above the operator's cap, nor above that of a
+    policy that caps jobs or has no retries. How the queue is treated is said by the operator (queues set), else by
+    the environment, else by perdure.toml, else by the code.
     """
     is_job = _ID.fullmatch(name.strip()) is not None
     if not is_job and not session.has_app:
@@ -63,10 +73,29 @@ def explain(session: Session, name: str) -> None:
     output.say(explanation.subject)
     output.say("")
     output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
+    _print_limits(explanation)
     if job is not None and job.state == "dead" and (forward or explanation.sink):
         _print_forward(job, forward, now)
     output.heading("when it fails every time")
+    if any(line.name == "delivery" and line.value == "at most once" for line in explanation.lines):
+        output.say("  It is delivered at most once, so it runs once, whatever the policy says.")
+        return
     print_waits(forecast(explanation.retry.with_limit(explanation.limit)), 25)
+
+
+def _print_limits(explanation: Explanation) -> None:
+    output.heading("which limit holds, and why")
+    rows = [
+        [
+            limit.name,
+            "unlimited" if limit.max_attempts == HIGHEST_LIMIT else str(limit.max_attempts),
+            limit.origin,
+            "yes" if limit.is_effective else "no",
+            limit.reason,
+        ]
+        for limit in explanation.limits
+    ]
+    output.table(_LIMIT_COLUMNS, rows)
 
 
 def _print_forward(job: Job, forward: Forward | None, now: datetime) -> None:

@@ -15,7 +15,7 @@ from perdure.cli.output import Column, plural, rough
 from perdure.cli.plot import band
 from perdure.cli.session import Session
 from perdure.cli.simulate import simulate
-from perdure.model.presets import PRESETS
+from perdure.model.presets import NAMED, PRESETS
 from perdure.model.retry import HIGHEST_LIMIT, Retry
 
 _LIST_COLUMNS = (
@@ -23,6 +23,7 @@ _LIST_COLUMNS = (
     Column("LIMIT", is_number=True),
     Column("POLICY", is_wrapped=True),
     Column("WHAT IT DOES", is_wrapped=True),
+    Column("FROM", is_wrapped=True),
 )
 _WAIT_COLUMNS = (
     Column("FAILURE", is_number=True),
@@ -45,17 +46,18 @@ def policy() -> None:
 @policy.command()
 @store_options
 def ls(session: Session) -> None:
-    """List the presets."""
+    """List the presets, their other names, and the document whose behaviour each keeps."""
     presets = list(PRESETS.values())
     if session.is_json:
         session.emit({"presets": preset_documents()})
         return
     rows = [
         [
-            preset.name,
+            " or ".join((preset.name, *preset.aliases)),
             str(preset.policy.max_attempts),
             preset.policy.text,
             preset.description,
+            preset.origin,
         ]
         for preset in presets
     ]
@@ -69,15 +71,16 @@ def ls(session: Session) -> None:
 )
 @store_options
 def show(session: Session, policy_text: str, limit: int) -> None:
-    """Show every wait of a policy: ceiling, jitter band, cumulative time, and the time until the end."""
+    """Show every wait of a policy: ceiling, jitter band, cumulative time, and how long it keeps trying."""
     retry = Retry.parse(policy_text)
     found = forecast(retry)
     if session.is_json:
         session.emit({"text": str(retry), "max_attempts": retry.max_attempts, **waits_document(found, limit)})
         return
-    preset = PRESETS.get(policy_text)
+    preset = NAMED.get(policy_text.strip())
     if preset is not None:
         output.say(f"{preset.name}: {preset.description}")
+        output.say(f"from: {preset.origin}")
     output.say(str(retry))
     output.say("")
     print_waits(found, limit)
@@ -115,11 +118,20 @@ def _sums(found: Forecast) -> list[tuple[str, str]]:
     if retry.max_attempts == HIGHEST_LIMIT:
         limit = f"unlimited ({HIGHEST_LIMIT:,} attempts)"
     sums = [("limit", limit)]
+    if retry.bounds_jobs:
+        sums.append(("caps jobs", "yes: a job that asks for more attempts does not get them"))
     if retry.within is not None:
         sums.append(("within", f"{rough(retry.within)} since it was enqueued"))
     more = "" if found.is_complete else f" for the first {len(found.waits):,} waits"
-    sums.append(("until the end", f"{_three(found.total)}{more}, plus what the attempts themselves take"))
+    sums.append(("keeps trying", f"{kept_trying(found.total)}{more}, plus what the attempts themselves take"))
     return sums
+
+
+def kept_trying(total: Span) -> str:
+    """How long a policy keeps trying, in words."""
+    if total.least == total.greatest:
+        return f"for {rough(total.least)}"
+    return f"for {rough(total.least)} at least, {rough(total.expected)} expected, {rough(total.greatest)} at most"
 
 
 def _range(span: Span) -> str:

@@ -15,7 +15,7 @@ from perdure.cli.options import app_options, read_duration, store_options
 from perdure.cli.output import Column
 from perdure.cli.session import Session
 from perdure.errors import BadOption
-from perdure.model.explain import queue_lines
+from perdure.model.explain import queue_lines, retry_line
 
 if TYPE_CHECKING:
     from perdure.model.queue_settings import QueueSettings
@@ -66,7 +66,7 @@ def show(session: Session, queue: str) -> None:
         found = inspect.queue(app.store, queue).wait()
         now = app.store.now().wait()
         treated = app.registry.effective_queue(queue, found.settings)
-    lines = queue_lines(treated)
+        lines = (*queue_lines(treated), retry_line(*app.registry.queue_retry(queue)))
     if not session.has_app:
         faults.warn("no app is given (--app), so what the code says about the queue is not known.")
     if session.is_json:

@@ -45,6 +45,10 @@ class Session:
         """The same run with this app."""
         return Session(url=self._url, is_json=self.is_json, app=app)
 
+    def without_app(self, app: App | None) -> Session:
+        """The same run without the user's app; on its store, where that app is given."""
+        return Session(url=self._url if app is None else app.settings.url, is_json=self.is_json)
+
     @contextmanager
     def app(self, *, may_create: bool = False, **options: Any) -> Iterator[App]:
         """The user's app, or one without tasks on the store's URL; closed afterwards.

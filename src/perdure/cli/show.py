@@ -11,6 +11,7 @@ from perdure.cli import output
 from perdure.cli.session import Session
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
+from perdure.model.limit import HIGHEST_LIMIT
 from perdure.store import Store
 
 _TRACE_LINES = 12
@@ -94,7 +95,8 @@ def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
         facts.append(("worker", str(job.worker)))
     facts.append(("attempts", f"{job.attempt} so far, {output.plural(job.failures, 'failure')} counted"))
     if job.max_attempts is not None:
-        facts.append(("limit", f"{output.plural(job.max_attempts, 'attempt')} (set on the job)"))
+        asked = "unlimited" if job.max_attempts == HIGHEST_LIMIT else output.plural(job.max_attempts, "attempt")
+        facts.append(("limit", f"{asked} (set on the job; 'perdure explain {job.id}' tells whether it holds)"))
     if job.retry is not None:
         facts.append(("retry", f"{job.retry} (set on the job)"))
     if job.timeout is not None:

@@ -9,7 +9,7 @@ import msgspec
 from perdure.duration import format_duration
 from perdure.model.forward import Sink
 from perdure.model.limit_choice import ExplainedLimit, Source, explain_limits
-from perdure.model.queue_settings import EffectiveQueue
+from perdure.model.queue_settings import EffectiveQueue, QueueOrigin
 from perdure.model.resolve import Policy
 from perdure.model.retry import Retry
 
@@ -86,6 +86,11 @@ def queue_lines(queue: EffectiveQueue) -> tuple[Line, ...]:
         Line(name="strict" if name == "is_strict" else name, value=value, origin=queue.origins[name])
         for name, value in values.items()
     )
+
+
+def retry_line(retry: Retry | None, origin: QueueOrigin) -> Line:
+    """The queue's own retry policy and the place it comes from."""
+    return Line(name="retry", value="none: the app's" if retry is None else str(retry), origin=origin)
 
 
 def _sink(sink: Sink | None) -> str:

@@ -8,14 +8,29 @@ from perdure.model.forward import ForwardState
 from perdure.web.schemas import Document
 
 
+class SpanDocument(Document):
+    """A duration that jitter leaves open, in seconds."""
+
+    least: float
+    expected: float
+    greatest: float
+
+
 class PresetDocument(Document):
     """A policy that has a name."""
 
     name: str
+    aliases: list[str]
+    """Other names that mean the same preset."""
     origin: str
+    """The document whose behaviour it keeps."""
     description: str
     max_attempts: int
+    caps_jobs: bool
+    """Whether no job under it may ask for more than its max_attempts."""
     text: str
+    total: SpanDocument
+    """How long it keeps trying, without the time that attempts take."""
 
 
 class TaskPolicyDocument(Document):
@@ -34,14 +49,6 @@ class Policies(Document):
     tasks: list[TaskPolicyDocument]
 
 
-class SpanDocument(Document):
-    """A duration that jitter leaves open, in seconds."""
-
-    least: float
-    expected: float
-    greatest: float
-
-
 class WaitDocument(SpanDocument):
     """The wait after the n-th failure."""
 
@@ -54,10 +61,13 @@ class ForecastDocument(Document):
     """Every wait of a job that fails every time."""
 
     max_retries: int
+    caps_jobs: bool
+    """Whether no job under the policy may ask for more than its max_attempts."""
     within: float | None
     max_recoveries: int | None
     waits: list[WaitDocument]
     total: SpanDocument
+    """How long the policy keeps trying, without the time that attempts take."""
     is_complete: bool
     """Whether the waits were worked out up to the limit."""
 
@@ -75,6 +85,18 @@ class ValueDocument(Document):
     name: str
     value: str
     origin: str
+
+
+class LimitDocument(Document):
+    """One place that names a limit for a job."""
+
+    name: str
+    max_attempts: int
+    origin: str
+    is_effective: bool
+    """Whether this limit holds."""
+    reason: str
+    """Why it holds, or why it does not."""
 
 
 class ForwardDocument(Document):
@@ -98,6 +120,8 @@ class ExplanationDocument(ForecastDocument):
     subject: str
     values: list[ValueDocument]
     limit: int
+    limits: list[LimitDocument]
+    """Every place that names a limit, the nearest to the job first."""
     retry: str
     forward: ForwardDocument | None
     """Of a dead job that is to be forwarded, or was; null else."""

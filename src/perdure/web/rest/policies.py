@@ -30,10 +30,11 @@ MOST_ATTEMPTS = 200_000
 async def list_policies(call: Call) -> Answer:
     """The presets and the tasks' policies."""
     app = call.desk.app
-    explained = [(task, app.explain(name)) for name, task in sorted(app.tasks.items())]
+    now = app.surroundings.clock.now()
+    resolved = [(task, app.registry.task_policy(name, now)) for name, task in sorted(app.tasks.items())]
     tasks = [
-        {"task": task.name, "queue": task.queue, "max_attempts": found.limit, "text": str(found.retry)}
-        for task, found in explained
+        {"task": task.name, "queue": task.queue, "max_attempts": policy.limit, "text": str(policy.retry)}
+        for task, policy in resolved
     ]
     return Answer(document={"presets": preset_documents(), "tasks": tasks})
 
