@@ -97,7 +97,8 @@ def test_a_queue_is_shown_with_the_place_that_each_value_comes_from(
         "max_retries_running": ("2", "environment"),
         "concurrency": ("5", "operator"),
     }
-    assert origins(perdure.json("queues", "show", "mail", "--app", "limited:app")) == wanted
+    retry = {"retry": ("none: the app's", "default")}
+    assert origins(perdure.json("queues", "show", "mail", "--app", "limited:app")) == wanted | retry
     shown = origins(perdure.json("explain", "send", "--app", "limited:app"))
     assert {name: shown[name] for name in wanted} == wanted
     assert "operator" in perdure("queues", "show", "mail", "--app", "limited:app").stdout
@@ -185,9 +186,43 @@ def test_db_status_and_migrate(perdure: Runner, nowhere: Runner, tmp_path: Path)
 
 def test_policy_ls_names_every_preset(perdure: Runner) -> None:
     presets = perdure.json("policy", "ls")["presets"]
-    assert len(presets) == 11
+    assert len(presets) == 12
     printed = perdure("policy", "ls").stdout
-    assert all(preset["name"] in printed for preset in presets)
+    for preset in presets:
+        assert preset["name"] in printed
+        assert preset["origin"] in printed
+    [immediate] = [preset for preset in presets if preset["aliases"]]
+    assert (immediate["name"], immediate["aliases"]) == ("immediate", ["none"])
+    assert "immediate or none" in printed
+    assert [preset["name"] for preset in presets if preset["caps_jobs"]] == ["harbor"]
+    assert presets[0]["total"] == {"least": 0, "expected": 1.75, "greatest": 3.5}
+
+
+def test_policy_show_takes_an_alias_and_names_the_origin(perdure: Runner) -> None:
+    printed = perdure("policy", "show", "none").stdout
+    assert "immediate: Retries at once." in printed
+    assert "from: Daycry Jobs, strategy none" in printed
+    assert perdure.json("policy", "show", "none")["text"] == "fixed(0s)"
+
+
+def test_policy_show_says_how_long_it_keeps_trying_and_whether_it_caps_jobs(perdure: Runner) -> None:
+    standard = perdure("policy", "show", "standard").stdout
+    assert "keeps trying  for 0s at least, 1.8s expected, 3.5s at most" in standard
+    assert "caps jobs" not in standard
+    assert "caps jobs     yes" in perdure("policy", "show", "harbor").stdout
+    assert perdure.json("policy", "show", "harbor")["caps_jobs"] is True
+    within = perdure("policy", "show", "fixed(10s, jitter=none, max_attempts=50, within=35s)").stdout
+    assert "keeps trying  for 30s, plus" in within
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("exponential(2s, max_atempts=3)", "max_attempts"), ("patiant", "patient"), ("fixed(5s, jitter=ful)", "full")],
+)
+def test_a_misspelt_policy_is_answered_with_the_nearest(perdure: Runner, text: str, meant: str) -> None:
+    refused = perdure("policy", "show", text)
+    assert refused.exit_code == faults.USAGE
+    assert f"Did you mean {meant}?" in refused.stderr
 
 
 def test_policy_show_gives_every_wait_and_the_sums(perdure: Runner) -> None:

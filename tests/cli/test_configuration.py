@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
-from perdure import App
+from perdure import App, Retry
 from perdure.cli import faults
 from perdure.cli.main import root
 
@@ -91,7 +91,44 @@ def test_the_origin_of_each_value_of_a_queue_is_shown(write: Callable[[str], Pat
         "strict": ("no", "operator"),
         "max_retries_running": ("none", "default"),
         "concurrency": ("8", "code"),
+        "retry": ("none: the app's", "default"),
     }
+
+
+def test_a_queue_s_retry_policy_of_the_file_is_shown_and_explained(
+    write: Callable[[str], Path], perdure: Runner, scene: Scene
+) -> None:
+    scene.enqueue(queue="mail")
+    write('app = "cli_shop:app"\nretry = "conservative"\n[queues.mail]\nretry = "patient"')
+    policy = Retry.preset("patient").text
+    shown = perdure.json("queues", "show", "mail")
+    assert {"name": "retry", "value": policy, "origin": "file"} in shown["values"]
+    explained = perdure.json("explain", "send")
+    assert {"name": "retry", "value": policy, "origin": "queue (perdure.toml)"} in explained["values"]
+    [limit] = explained["limits"]
+    assert (limit["name"], limit["max_attempts"], limit["origin"]) == (
+        "policy of the queue",
+        20,
+        "queue (perdure.toml)",
+    )
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("jobs", "ls"), ("worker",), ("explain", "send")])
+def test_a_wrong_retry_policy_is_told_with_file_or_variable_by_every_command(
+    write: Callable[[str], Path], perdure: Runner, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    write('app = "cli_shop:app"\n[queues.mail]\nretry = "patiant"')
+    refused = perdure(*command)
+    assert refused.exit_code == faults.USAGE
+    assert "perdure.toml, [queues.mail]: retry is not a retry policy" in refused.stderr
+    assert "Did you mean patient?" in refused.stderr
+    write('app = "cli_shop:app"')
+    monkeypatch.setenv("PERDURE_RETRY", "standard(max_atempts=3)")
+    refused = perdure(*command)
+    assert refused.exit_code == faults.USAGE
+    assert "PERDURE_RETRY is not a retry policy" in refused.stderr
+    assert "Did you mean max_attempts?" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_the_store_of_the_file_is_used_where_no_other_is_named(

@@ -38,10 +38,12 @@ def test_every_option_reaches_the_scenario(nowhere: Runner) -> None:
         "--outage-hits", "0.5", "--outage", "0-2s", "--failure-rate", "0.5,0.1", "--capacity", "50", "--strict",
         "--retry-share", "0.3", "--max-retries-running", "2",
         "--retry-queue", "later", "--retry-workers", "2", "--retry-slots", "1",
-        "--concurrency", "4", "--bucket", "500ms", "--until", "1h", "--seed", "9", "--most-attempts", "5000",
+        "--concurrency", "4", "--max-attempts", "3",
+        "--bucket", "500ms", "--until", "1h", "--seed", "9", "--most-attempts", "5000",
     )["scenario"]  # fmt: skip
     assert found == {
         "policy": "exponential(500ms, cap=30s)",
+        "max_attempts": 3,
         "rate": 0,
         "duration": 60,
         "batches": [[1, 5, 9], [0, 7, 0]],
@@ -163,3 +165,28 @@ def test_bad_input_is_told_and_exits_with_2(nowhere: Runner, args: list[str], sa
     assert result.exit_code == 2
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "attempts"),
+    [
+        ("fixed(1s, max_attempts=10, caps_jobs=true)", "20", 10),
+        ("fixed(1s, max_attempts=10, caps_jobs=true)", "unlimited", 10),
+        ("fixed(1s, max_attempts=10, caps_jobs=true)", "5", 5),
+        ("fixed(1s, max_attempts=10)", "20", 20),
+        ("one-shot", "5", 1),
+    ],
+)
+def test_jobs_that_ask_for_a_limit_are_simulated_by_the_real_rules(
+    nowhere: Runner, policy: str, asked: str, attempts: int
+) -> None:
+    args = ("policy", "simulate", policy, "--jobs", "3", "--fail-for", "1h", "--max-attempts", asked)
+    found = nowhere.json(*args)
+    assert (found["with_jitter"]["attempts"], found["with_jitter"]["dead"]) == (3 * attempts, 3)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", "2000000"])
+def test_limits_that_are_no_limits_are_refused(nowhere: Runner, wrong: str) -> None:
+    refused = nowhere("policy", "simulate", "standard", "--max-attempts", wrong)
+    assert refused.exit_code == 2
+    assert "max" in refused.stderr

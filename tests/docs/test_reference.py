@@ -13,6 +13,7 @@ from tests.docs.pages import PAGES, page, prose, section, table_names
 
 import perdure
 from perdure import App, AsyncClient, Client, CurrentJob, Retry, Task, errors
+from perdure.admin.forecast import forecast
 from perdure.cli.main import root
 from perdure.configuration_file import read_content
 from perdure.duration import format_duration
@@ -117,6 +118,28 @@ def test_no_preset_is_documented_that_does_not_exist() -> None:
     assert table_names(section(page("retries.md"), "Presets")) == list(PRESETS)
 
 
+def test_how_long_every_preset_keeps_trying_is_documented() -> None:
+    text = section(page("retries.md"), "How long they keep trying")
+    assert table_names(text) == list(PRESETS)
+    for name, preset in PRESETS.items():
+        total = forecast(preset.policy).total
+        spans = " | ".join(format_duration(span) for span in (total.least, total.expected, total.greatest))
+        assert f"| `{name}` | {spans} |" in text.splitlines()
+
+
+def test_every_alias_of_a_preset_is_documented() -> None:
+    text = section(page("retries.md"), "Presets")
+    for preset in PRESETS.values():
+        for alias in preset.aliases:
+            assert f"`{alias}` is another name of `{preset.name}`" in text
+
+
+def test_every_option_of_a_policy_is_documented() -> None:
+    text = page("retries.md")
+    for option in set(inspect.signature(Retry.exponential).parameters) - {"base", "factor", "jitter"}:
+        assert re.search(rf"`{option}\b", text), option
+
+
 def test_every_curve_is_documented_with_its_usual_jitter() -> None:
     text = section(page("retries.md"), "Curves")
     for build in (Retry.exponential, Retry.linear, Retry.fixed, Retry.delays, Retry.function):
@@ -165,7 +188,8 @@ def test_every_command_that_the_docs_call_exists() -> None:
 def test_the_configuration_file_of_the_docs_can_be_read_and_says_all_about_queues() -> None:
     [block] = re.findall(r"^```toml\n(.*?)^```$", page("settings.md"), re.DOTALL | re.MULTILINE)
     found = read_content("perdure.toml", block.encode())
-    assert set(found.settings) == {"url", "concurrency", "lease", "hosts", "log"}
+    assert set(found.settings) == {"url", "concurrency", "lease", "retry", "hosts", "log"}
+    assert set(found.queue_retries) == {"mail"}
     assert found.app == "shop.jobs:app"
     said = {name for queue in found.queues.values() for name in FIELDS if getattr(queue, name) is not None}
     assert said == set(FIELDS)

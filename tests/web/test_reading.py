@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from typing import Any
 
 import pytest
 from tests.conformance.conftest import Engine
@@ -51,15 +52,24 @@ async def test_numbers_and_workers_are_those_of_the_store(engine: Engine, reach:
 
 async def test_policies_are_listed_forecast_and_explained(engine: Engine, reach: Reach) -> None:
     policies = await reach.get("policies")
-    assert "standard" in [preset["name"] for preset in policies["presets"]]
+    presets = {preset["name"]: preset for preset in policies["presets"]}
+    assert presets["immediate"]["aliases"] == ["none"]
+    assert (presets["harbor"]["caps_jobs"], presets["harbor"]["origin"]) == (True, "TaskHarbor")
+    assert presets["standard"]["total"] == {"least": 0.0, "expected": 1.75, "greatest": 3.5}
     assert [(task["task"], task["max_attempts"]) for task in policies["tasks"]] == [("report.daily", 7), ("send", 1)]
     shown = await reach.get("policies/forecast", params={"policy": "delays([1s, 5s], max_attempts=4)", "limit": 2})
     assert [wait["ceiling"] for wait in shown["waits"]] == [1.0, 5.0]
     explained = await reach.get("policies/explain?task=report.daily")
     assert (explained["limit"], explained["subject"]) == (7, "task report.daily")
-    job_id = await reach.enqueue(max_attempts=9)
+    job_id = await reach.enqueue(task="report.daily", args=[], max_attempts=9)
     of_job = await reach.get(f"policies/explain?job={job_id}")
     assert (of_job["limit"], of_job["forward"]) == (9, None)
+    assert [(limit["name"], limit["max_attempts"], limit["is_effective"]) for limit in of_job["limits"]] == [
+        ("max_attempts of the job", 9, True),
+        ("max_attempts of the task", 7, False),
+        ("policy of the app", 4, False),
+    ]
+    assert all(limit["reason"] for limit in of_job["limits"])
     assert {"name": "dead_letter", "value": "none: dead jobs stay", "origin": "unset"} in of_job["values"]
 
 
@@ -78,6 +88,28 @@ async def test_a_dead_job_is_explained_with_how_far_its_forwarding_is(
     after = (await reach.get(f"policies/explain?job={job.id}"))["forward"]
     assert (after["state"], after["tries"], after["error"]) == ("failing", 1, "shut")
     assert datetime.fromisoformat(after["next_at"]) > datetime.fromisoformat(after["tried_at"])
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "origin"),
+    [
+        ({"max_attempts": 5}, 1, "task"),
+        ({"max_retries": 4}, 1, "task"),
+        ({"max_attempts": "unlimited"}, 1, "task"),
+        ({"max_attempts": 5, "retry": "never_retry()"}, 1, "job"),
+        ({"max_attempts": 20, "retry": "fixed(1s, max_attempts=10, caps_jobs=true)"}, 10, "job"),
+        ({"max_attempts": 5, "retry": "harbor"}, 5, "job"),
+        ({"max_attempts": 100, "retry": "harbor"}, 25, "job"),
+        ({"retry": "none"}, 4, "job"),
+    ],
+)
+async def test_the_limit_of_a_job_made_by_request_is_bounded_by_its_policy(
+    reach: Reach, body: dict[str, Any], limit: int, origin: str
+) -> None:
+    job_id = await reach.enqueue(**body)
+    explained = await reach.get(f"policies/explain?job={job_id}")
+    assert explained["limit"] == limit
+    assert {"name": "max_attempts", "value": str(limit), "origin": origin} in explained["values"]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +134,19 @@ async def test_a_simulation_gives_the_same_numbers_for_the_same_seed(reach: Reac
     assert first == await reach.post("policies/simulate", body)
     assert first["with_jitter"]["succeeded"] == 100
     assert first["without_jitter"]["peak_per_second"] == 100
+
+
+async def test_a_simulation_bounds_the_limit_that_jobs_ask_for(reach: Reach) -> None:
+    body = {"policy": "fixed(1s, max_attempts=10, caps_jobs=true)", "jobs": 3, "fail_for": "1h", "max_attempts": 20}
+    assert (await reach.post("policies/simulate", body))["with_jitter"]["attempts"] == 30
+    body["maxAttempts"] = body.pop("max_attempts")
+    assert (await reach.post("policies/simulate", body | {"maxAttempts": 5}))["with_jitter"]["attempts"] == 15
+    await reach.post("policies/simulate", body | {"maxAttempts": 0}, 422)
+
+
+async def test_a_misspelt_policy_in_a_request_is_answered_with_the_nearest(reach: Reach) -> None:
+    problem = await reach.post("jobs", {"task": "send", "args": ["x"], "retry": "standard(max_atempts=3)"}, 422)
+    assert "Did you mean max_attempts?" in str(problem)
 
 
 async def test_a_simulation_that_would_take_too_long_is_refused(reach: Reach) -> None:

@@ -12,7 +12,8 @@ import click
 
 from perdure.cli.options import Command, read_duration
 from perdure.duration import parse_duration
-from perdure.errors import BadOption
+from perdure.errors import BadOption, BadPolicy
+from perdure.model.limit import read_limit
 from perdure.simulator.ready import READY
 from perdure.simulator.scenario import Batch, read_batches
 
@@ -48,6 +49,18 @@ def _read_batch(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
         except ValueError:
             raise BadOption(f"--batch is {value!r}, which cannot be read.", "Write AT:JOBS, such as 10s:100.") from None
     return read_batches(batches) if batches else None
+
+
+def _read_limit(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """`N` or `unlimited`."""
+    if value is None:
+        return None
+    try:
+        return read_limit("unlimited" if value == "unlimited" else int(value), None)
+    except ValueError as error:
+        if isinstance(error, BadPolicy):
+            raise
+        raise BadOption(f"--max-attempts is {value!r}, which cannot be read.", "Write 20, or unlimited.") from None
 
 
 def _read_outage(_: click.Context, __: click.Parameter, value: str | None) -> tuple[timedelta, timedelta] | None:
@@ -88,6 +101,12 @@ _OPTIONS: list[Decorator] = [
         callback=_read_batch,
         metavar="AT:JOBS[:PRIORITY]",
         help="So many jobs arrive together then; may be repeated.",
+    ),
+    click.option(
+        "--max-attempts",
+        callback=_read_limit,
+        metavar="N|unlimited",
+        help="The limit that every job asks for itself; else the policy's holds.",
     ),
     _whole("--workers", "How many workers."),
     _whole("--slots", "How many attempts each of them runs at once."),

@@ -67,6 +67,7 @@ def scenario_document(scenario: Scenario) -> Document:
     fairness = scenario.fairness
     return {
         "policy": str(scenario.policy),
+        "max_attempts": scenario.max_attempts,
         "rate": scenario.rate,
         "duration": _seconds(scenario.duration),
         "batches": [[_seconds(batch.at), batch.jobs, batch.priority] for batch in scenario.batches],

@@ -27,10 +27,13 @@ ALL_AT_ONCE: Mapping[str, Any] = MappingProxyType({"run_time": timedelta(0), "sl
 """Where the moments of attempts alone are of interest, nobody has to wait for a slot."""
 
 
-def failing_together(policy: Retry, *, jobs: int, fail_for: timedelta, seed: int, most_attempts: int) -> Scenario:
+def failing_together(
+    policy: Retry, *, jobs: int, fail_for: timedelta, seed: int, most_attempts: int, max_attempts: int | None = None
+) -> Scenario:
     """Jobs that all start at once, and fail until the other side is back."""
     return Scenario(
         policy=policy,
+        max_attempts=max_attempts,
         batches=(Batch(timedelta(0), jobs),),
         outage=(timedelta(0), fail_for),
         seed=seed,

@@ -58,7 +58,7 @@ class Run:
         self._scenario = scenario
         self._fate = Fate(scenario)
         self._random = Random(scenario.seed)
-        self._first = _job()
+        self._first = _job(scenario.max_attempts)
         queue = QueuePolicy(retry_queue=scenario.fairness.retry_queue)
         self._policy = resolve(self._first, TaskPolicy(), queue, AppPolicy(retry=scenario.policy))
         self._has_deadline = scenario.policy.within is not None
@@ -276,7 +276,7 @@ def _step(job: Simulated, now: int, outcome: Outcome) -> Step:
     )
 
 
-def _job() -> Job:
+def _job(max_attempts: int | None) -> Job:
     """What the store hands out for a first attempt."""
     return Job(
         id=JobId("00000000-0000-7000-8000-000000000000"),
@@ -292,4 +292,5 @@ def _job() -> Job:
         recoveries=0,
         delivery="at_least_once",
         created_at=_START,
+        max_attempts=max_attempts,
     )

@@ -13,6 +13,7 @@ from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.model.fairness import Fairness
 from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from perdure.model.limit import read_limit
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
 
@@ -38,6 +39,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """One situation; the same scenario gives the same simulation."""
 
     policy: Retry
+    max_attempts: int | None = None
+    """The limit that every job asks for itself; None: they ask for none, and have the policy's."""
     rate: float = 0.0
     """Jobs that arrive per second, evenly spaced, during `duration`."""
     duration: timedelta = timedelta(seconds=60)
@@ -77,6 +80,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("workers", "slots", "batch", "retry_workers", "retry_slots", "most_attempts"):
             _check_whole(name, getattr(self, name), 1)
         _check_whole("prefetch", self.prefetch, 0)
+        if self.max_attempts is not None:
+            read_limit(self.max_attempts, None)
         if self.capacity is not None:
             _check_whole("capacity", self.capacity, 1)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):

@@ -8,6 +8,7 @@ from typing import Literal
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.model.fairness import Fairness
+from perdure.model.limit import Limit, read_limit
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
 from perdure.simulator.result import Simulation
@@ -20,6 +21,8 @@ RunTimes = Literal["fixed", "exponential"]
 def simulate(
     policy: Retry | str = "standard",
     *,
+    max_attempts: Limit | None = None,
+    max_retries: Limit | None = None,
     rate: float = 0.0,
     duration: Duration = "60s",
     batches: Sequence[BatchLike] = (),
@@ -48,10 +51,14 @@ def simulate(
     most_attempts: int = MOST_ATTEMPTS,
     trace: bool = False,
 ) -> Simulation:
-    """Let jobs arrive, fail and be retried in virtual time, by the same decisions as in earnest."""
+    """Let jobs arrive, fail and be retried in virtual time, by the same decisions as in earnest.
+
+    `max_attempts` or `max_retries` is the limit that every job asks for itself.
+    """
     return run(
         Scenario(
             policy=Retry.coerce(policy),
+            max_attempts=read_limit(max_attempts, max_retries),
             rate=rate,
             duration=parse_duration(duration, what="duration"),
             batches=read_batches(batches),

@@ -185,6 +185,8 @@ class SimulateBody(Intake, frozen=True):
     """Many jobs that fail together."""
 
     policy: PolicyText
+    max_attempts: Attempts | None = None
+    """The limit that every job asks for itself; null: the policy's holds."""
     jobs: Annotated[int, Meta(ge=1, le=10_000)] = 1000
     fail_for: Duration = "60s"
     """How long every attempt fails."""

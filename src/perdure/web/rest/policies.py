@@ -12,6 +12,7 @@ from perdure.admin.forecast import forecast
 from perdure.admin.policies import explanation_document, preset_documents, waits_document
 from perdure.duration import parse_duration
 from perdure.model.forward import Forward
+from perdure.model.limit import read_limit
 from perdure.model.retry import Retry
 from perdure.simulator.document import jitter_document
 from perdure.simulator.ready import failing_together
@@ -91,7 +92,16 @@ def _simulate(body: SimulateBody) -> dict[str, Any]:
 
 
 def _run(policy: Retry, body: SimulateBody, fail_for: timedelta) -> Simulation:
-    return run(failing_together(policy, jobs=body.jobs, fail_for=fail_for, seed=body.seed, most_attempts=MOST_ATTEMPTS))
+    return run(
+        failing_together(
+            policy,
+            jobs=body.jobs,
+            fail_for=fail_for,
+            seed=body.seed,
+            most_attempts=MOST_ATTEMPTS,
+            max_attempts=read_limit(body.max_attempts, None),
+        )
+    )
 
 
 OPERATIONS = (
