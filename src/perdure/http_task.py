@@ -186,8 +186,9 @@ class _Line:
 
     def __init__(self, guard: Guard, secrets: SigningSecrets, clock: Clock, *, user_agent: str) -> None:
         # Here, so that whoever only enqueues does not load the HTTP client.
-        from perdure.http.network import GuardedNetwork, SystemResolver
+        from perdure.http.network import GuardedNetwork
         from perdure.http.pool import Pool
+        from perdure.http.resolver import SystemResolver
         from perdure.http.send import Sender
 
         self._resolver = SystemResolver()

@@ -7,10 +7,7 @@ and the Host header still see the name.
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpcore2
@@ -22,7 +19,6 @@ from perdure.http.url import read_address
 Resolve = Callable[[str], Awaitable[list[str]]]
 """Gives the addresses of a host name."""
 
-_THREADS = 16
 _TRIED = 4
 """How many addresses of one host are tried, one after the other."""
 _PATIENCE = 5.0
@@ -77,44 +73,6 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
             if why is not None:
                 raise _refused(host, address, why, is_literal=literal is not None)
         return addresses
-
-
-class SystemResolver:
-    """Asks the machine's resolver, in threads; those who ask for the same name at the same time share the answer."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="perdure-resolver")
-        self._asked: dict[str, asyncio.Future[list[str]]] = {}
-        self._waiting: Counter[str] = Counter()
-
-    async def resolve(self, host: str) -> list[str]:
-        """The addresses of a host name."""
-        asked = self._asked.get(host)
-        if asked is None:
-            asked = asyncio.get_running_loop().run_in_executor(self._threads, _ask, host)
-            self._asked[host] = asked
-        self._waiting[host] += 1
-        try:
-            # Shielded: whoever asked first may be cancelled while others still wait for the answer.
-            return await asyncio.shield(asked)
-        finally:
-            self._waiting[host] -= 1
-            if not self._waiting[host]:
-                del self._waiting[host], self._asked[host]
-                asked.cancel()  # does nothing to one that is answered; one that nobody waits for must hold up no other
-
-    def close(self) -> None:
-        """Start no more lookups; those under way end by themselves."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _ask(host: str) -> list[str]:
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no valid name"
-        raise NetworkError(f"the host name {host} cannot be resolved: {reason}", {}) from None
-    return [str(entry[4][0]) for entry in found]
 
 
 def _read_answer(host: str, text: str) -> Address:
