@@ -13,6 +13,7 @@ from collections import deque
 
 import httpcore2
 
+from perdure.http.meter import Meter, MeteredNetwork
 from perdure.http.url import Target
 
 _KEPT = 4.0
@@ -22,28 +23,57 @@ _MOST_KEPT = 4096
 Place = tuple[str, str, int]
 
 
+class Connection:
+    """One connection, and the meter that bounds what its answers may cost."""
+
+    def __init__(self, target: Target, network: httpcore2.AsyncNetworkBackend, tls: ssl.SSLContext | None) -> None:
+        self._meter = Meter()
+        self._http = httpcore2.AsyncHTTPConnection(
+            origin=httpcore2.Origin(target.scheme.encode(), target.host.encode(), target.port),
+            ssl_context=tls,
+            keepalive_expiry=_KEPT,
+            network_backend=MeteredNetwork(network, self._meter),
+        )
+
+    async def send(self, request: httpcore2.Request) -> httpcore2.Response:
+        """Send a request and read the answer up to its body."""
+        self._meter.begin()
+        return await self._http.handle_async_request(request)
+
+    def is_available(self) -> bool:
+        """Whether another request can be sent on it."""
+        return self._http.is_available()
+
+    def is_usable(self) -> bool:
+        """Whether it was kept for less than the limit, and the other side has not closed it."""
+        return self._http.is_available() and not self._http.has_expired()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
 class Pool:
     """The connections of one worker."""
 
     def __init__(self, network: httpcore2.AsyncNetworkBackend, ssl_context: ssl.SSLContext | None = None) -> None:
         self._network = network
         self._ssl_context = ssl_context
-        self._kept: dict[Place, deque[httpcore2.AsyncHTTPConnection]] = {}
+        self._kept: dict[Place, deque[Connection]] = {}
         self._count = 0
         self._sweeper: asyncio.Task[None] | None = None
 
-    async def take(self, target: Target, *, is_fresh: bool) -> httpcore2.AsyncHTTPConnection:
+    async def take(self, target: Target, *, is_fresh: bool) -> Connection:
         """A connection for one request: a kept one that is still good, unless a fresh one is asked for."""
         kept = None if is_fresh else self._kept.get(_place(target))
         while kept:
             connection = kept.pop()
             self._count -= 1
-            if connection.is_available() and not connection.has_expired():
+            if connection.is_usable():
                 return connection
             await connection.aclose()
         return self._open(target)
 
-    async def give_back(self, target: Target, connection: httpcore2.AsyncHTTPConnection) -> None:
+    async def give_back(self, target: Target, connection: Connection) -> None:
         """Keep the connection if it can serve again, else close it."""
         if not connection.is_available() or self._count >= _MOST_KEPT:
             await connection.aclose()
@@ -63,15 +93,10 @@ class Pool:
         self._kept.clear()
         self._count = 0
 
-    def _open(self, target: Target) -> httpcore2.AsyncHTTPConnection:
+    def _open(self, target: Target) -> Connection:
         if target.scheme == "https" and self._ssl_context is None:
             self._ssl_context = httpcore2.default_ssl_context()
-        return httpcore2.AsyncHTTPConnection(
-            origin=httpcore2.Origin(target.scheme.encode(), target.host.encode(), target.port),
-            ssl_context=self._ssl_context,
-            keepalive_expiry=_KEPT,
-            network_backend=self._network,
-        )
+        return Connection(target, self._network, self._ssl_context)
 
     async def _sweep(self) -> None:
         """Close what nobody has used for too long, until nothing is kept."""
@@ -80,7 +105,7 @@ class Pool:
                 await asyncio.sleep(_KEPT)
                 for place, kept in list(self._kept.items()):
                     # The oldest stand first: used ones go to the other end.
-                    while kept and (kept[0].has_expired() or not kept[0].is_available()):
+                    while kept and not kept[0].is_usable():
                         connection = kept.popleft()
                         self._count -= 1
                         await connection.aclose()

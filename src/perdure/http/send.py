@@ -25,6 +25,10 @@ from perdure.model.failure import clean
 
 MOST_READ = 64 * 1024
 """How many bytes of a body are read; the rest is left to the other side."""
+_MOST_PARTS = 4096
+"""How many parts of a body are read: each costs the event loop time, however small it is."""
+_TOO_LONG = "Receive buffer too long"
+"""What the parser says of a header section, chunk head or trailer section that is larger than 100 KiB."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +115,7 @@ class Sender:
         )
         connection = await self._pool.take(target, is_fresh=not attempt.may_reuse)
         try:
-            response = await connection.handle_async_request(outgoing)
+            response = await connection.send(outgoing)
             try:
                 body, is_cut = await _read(response)
             finally:
@@ -136,9 +140,11 @@ class Sender:
 async def _read(response: httpcore2.Response) -> tuple[bytes, bool]:
     """The body, at most so much of it as is read, and whether there was more."""
     body = bytearray()
+    parts = 0
     async for part in response.aiter_stream():
         body += part
-        if len(body) > MOST_READ:
+        parts += 1
+        if len(body) > MOST_READ or parts >= _MOST_PARTS:
             return bytes(body[:MOST_READ]), True
     return bytes(body), False
 
@@ -158,4 +164,6 @@ def _reason(error: BaseException) -> str:
             return f"TLS failed: {each.reason or each}"
         if isinstance(each, OSError) and each.errno:
             return os.strerror(each.errno)
+        if str(each) == _TOO_LONG:
+            return "a chunk extension or the trailers after its body are larger than 100 KiB"
     return next((str(each) for each in found if str(each)), type(error).__name__)
