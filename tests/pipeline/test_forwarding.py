@@ -545,3 +545,35 @@ def test_a_timeout_that_no_sink_can_have_is_refused(timeout: str) -> None:
 def test_the_name_of_a_url_hides_path_and_query() -> None:
     letter = DeadLetter.http("https://hooks.example.com/services/T0/secret?key=1")
     assert letter.sink.name == "https://hooks.example.com"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "first\nsecond",
+        "first\r\n2030-01-01 12:00:00 INFO all is well",
+        "first\x0b\x0c\x1c\x85\u2028\u2029second",
+        "\n" * 10_000 + "x",
+        "x" * 100_000,
+        "line\n" * 50_000,
+        "\x00\x1b[31m\udc80",
+    ],
+    ids=["line feed", "forged line", "odd separators", "nothing but lines", "long", "long lines", "control"],
+)
+def test_what_a_sink_refuses_with_is_kept_short_and_on_one_line(message: str) -> None:
+    def refuse(job: Job) -> None:
+        raise ConnectionError(message)
+
+    told = Told()
+    app = make_app(dead_letter=refuse, observer=told)
+    with app.testing() as t:
+        job_id = die(app)
+        t.drain()
+        forward = forward_of(t, job_id)
+    assert forward is not None
+    (event,) = told.of(ForwardFailed)
+    for error in (forward.error, event.error):
+        assert error.startswith("ConnectionError: ")
+        assert error.isprintable()
+        assert len(error.splitlines()) == 1
+        assert len(error) < 1100

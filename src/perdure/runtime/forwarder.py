@@ -258,4 +258,5 @@ def _told(forward: Forward, sink: str | None, error: str | None, delay: timedelt
 
 
 def _said(error: BaseException) -> str:
-    return clean(str(capture(error)), _LONGEST_ERROR)
+    """What the error says, on one line: it stands in log lines and tables."""
+    return clean(" ".join(str(capture(error)).split()), _LONGEST_ERROR)
