@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.http.conftest import SECRET
 from tests.http.target import Exchange, Target, answering
 
@@ -74,12 +76,57 @@ def test_header_names_of_any_case_are_found():
         {"webhook-signature": "é"},
         {"webhook-signature": ""},
         {"webhook-id": ""},
+        {"webhook-id": "m.1893456000"},
+        {"webhook-id": "m\n"},
+        {"webhook-id": "m m"},
+        {"webhook-id": "é"},
+        {"webhook-timestamp": "1893456000.0"},
+        {"webhook-timestamp": "1893456000\n"},
+        {"webhook-timestamp": "+1893456000"},
+        {"webhook-timestamp": "１８９３４５６０００"},
     ],
     ids=str,
 )
 def test_a_changed_header_is_refused(change):
     with pytest.raises(BadSignature):
         verify(b"x", {**signed(), **change}, SECRET, now=NOW)
+
+
+def test_no_other_id_time_and_body_have_the_signature_of_a_message():
+    """What is signed is id.time.body: where one part ends and the next begins must be certain."""
+    time = str(int(NOW.timestamp()))
+    body = f"{time}.x".encode()
+    headers = sign(body, message_id="m", at=NOW, secrets=[SECRET])
+    moved = {**headers, "webhook-id": f"m.{time}"}
+    assert f"m.{time}.".encode() + body == f"{moved['webhook-id']}.{time}.".encode() + b"x"
+    with pytest.raises(BadSignature, match="point"):
+        verify(b"x", moved, SECRET, now=NOW)
+    assert verify(body, headers, SECRET, now=NOW) == "m"
+
+
+@pytest.mark.parametrize("message_id", ["a.b", ".", "", "a b", "a\nb", "a\r\nX: y", "é", "\x7f", "a" * 257, None])
+def test_an_id_that_makes_the_signed_content_ambiguous_is_not_signed(message_id):
+    with pytest.raises(BadOption, match="message id"):
+        sign(b"x", message_id=message_id, at=NOW, secrets=[SECRET])
+
+
+def test_a_time_that_is_no_timestamp_is_not_signed():
+    with pytest.raises(BadOption, match="after 1970"):
+        sign(b"x", message_id="m", at=datetime(1969, 12, 31, tzinfo=UTC), secrets=[SECRET])
+    with pytest.raises(BadOption, match="time zone"):
+        sign(b"x", message_id="m", at=NOW.replace(tzinfo=None), secrets=[SECRET])
+
+
+@given(st.text(min_size=1, max_size=20), st.integers(0, 4_000_000_000), st.binary(max_size=40))
+def test_a_message_that_is_signed_is_the_only_one_with_its_signed_content(message_id: str, time: int, body: bytes):
+    at = datetime.fromtimestamp(time, UTC)
+    try:
+        headers = sign(body, message_id=message_id, at=at, secrets=[SECRET])
+    except BadOption:
+        return
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    first, second, rest = content.split(b".", 2)
+    assert (first.decode(), int(second), rest) == (message_id, time, body)
 
 
 def test_a_changed_body_another_secret_and_missing_headers_are_refused():

@@ -2,6 +2,10 @@
 
 A secret is `whsec_` and base64. Several secrets give several signatures: a receiver accepts any that it knows, so that
 a secret can be replaced without a request being refused.
+
+What is signed is `id.timestamp.body`. A point in the id would make that ambiguous: the id `a.5` with the timestamp `7`
+and the id `a` with the timestamp `5` and a body that begins with `7.` have the same signature. So ids have no points,
+neither when they are signed nor when they are checked, and timestamps have digits only.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from datetime import datetime, timedelta
 
 from perdure.clock import EPOCH, SystemClock
 from perdure.duration import Duration, parse_duration
-from perdure.errors import BadSetting, BadSignature
+from perdure.errors import BadOption, BadSetting, BadSignature
 
 PREFIX = "whsec_"
 ID_HEADER = "webhook-id"
@@ -26,12 +30,24 @@ SIGNATURE_HEADER = "webhook-signature"
 _SECOND = timedelta(seconds=1)
 _SHORTEST_KEY = 16
 _LONGEST_KEY = 128
+_MESSAGE_ID = re.compile(r"[!-\-/-~]{1,256}", re.ASCII)
+"""Visible ASCII without the point."""
+_TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
 def sign(body: bytes, *, message_id: str, at: datetime, secrets: Sequence[str]) -> dict[str, str]:
     """The three headers that make the request verifiable, one signature per secret."""
+    if not isinstance(message_id, str) or not _MESSAGE_ID.fullmatch(message_id):
+        raise BadOption(
+            f"The message id {str(message_id)[:60]!r} cannot be signed.",
+            "Use 1 to 256 visible ASCII characters without a point: the point separates the id from the timestamp.",
+        )
+    if at.tzinfo is None:
+        raise BadOption("The time to sign with has no time zone.", "Pass an aware datetime such as datetime.now(UTC).")
     timestamp = str((at - EPOCH) // _SECOND)
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise BadOption(f"The time {at.isoformat()} cannot be signed.", "Use a time after 1970.")
     signatures = [_signature(read_secret(secret), message_id, timestamp, body) for secret in secrets]
     return {ID_HEADER: message_id, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: " ".join(signatures)}
 
@@ -50,7 +66,11 @@ def verify(
     if missing:
         raise BadSignature(f"The request has no header {missing[0]}.", "It was not signed; refuse it.")
     message_id, timestamp = given[ID_HEADER], given[TIMESTAMP_HEADER]
-    if not re.fullmatch(r"[0-9]{1,12}", timestamp, re.ASCII):
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise BadSignature(
+            "The header webhook-id has a point or another character that ids do not have.", "Refuse the request."
+        )
+    if not _TIMESTAMP.fullmatch(timestamp):
         raise BadSignature("The header webhook-timestamp is no time.", "Refuse the request.")
     age = (now or SystemClock().now()) - EPOCH - int(timestamp) * _SECOND
     if abs(age) > parse_duration(tolerance, what="tolerance"):
