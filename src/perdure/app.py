@@ -16,6 +16,7 @@ from perdure.configuration import Configuration
 from perdure.dead_letter import DeadLetter, DeadLetterLike
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
+from perdure.http.secrets import SecretsLike
 from perdure.http_task import HttpJobs
 from perdure.identity import version
 from perdure.model.codec import encode_args
@@ -34,7 +35,7 @@ from perdure.registry import Registry
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
-from perdure.sinks import Sinks
+from perdure.sinks import Sinks, app_letter
 from perdure.store import Store
 from perdure.task import Bound, RetryLike, Task, bind_named, connection_of, make_options, schedule_of
 
@@ -60,17 +61,16 @@ class App:
         observer: Observer | None = None,
         tracing: bool | None = None,
         dead_letter: DeadLetterLike | None = None,
+        secrets: SecretsLike | None = None,
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
-        self.configuration = configuration = Configuration.read(os.environ, settings, retry=retry, **given)
-        self.settings = settings = configuration.settings
+        configuration = Configuration.read(os.environ, settings, retry=retry, secrets=secrets, **given)
+        self.configuration, self.settings = configuration, (settings := configuration.settings)
         self._observing = Observing(
             settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
         )
         self.observer: Observer = self._observing.observer
-        said = settings.dead_letter if dead_letter is None else dead_letter
-        with configuration.naming(*(["dead_letter"] if dead_letter is None else [])):
-            letter = None if said is None else DeadLetter.coerce(said)
+        letter = app_letter(configuration, dead_letter)
         policy = AppPolicy(
             sink=None if letter is None else letter.sink,
             retry=configuration.retry,
@@ -84,7 +84,7 @@ class App:
         self._store: Store | None = None
         opened = partial(configuration.naming("url")(open_store), settings.url, auto_migrate=settings.auto_migrate)
         self.surroundings = Surroundings.real(lambda clock: opened(clock=clock))
-        with configuration.naming("http_allow", "http_signing_secrets"):
+        with configuration.naming("http_allow", "http_signing_secrets", "secrets"):
             self.http = HttpJobs(self, settings, clock=lambda: self.surroundings.clock, version=version)
         self.registry.add_builtin(self.http.task, self.http.release)
         with configuration.naming("dead_letter_retry"):

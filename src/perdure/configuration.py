@@ -10,6 +10,7 @@ import msgspec
 
 from perdure.configuration_file import read_configuration_file
 from perdure.errors import BadPolicy, BadSetting, UsageError
+from perdure.http.secrets import secret_entries
 from perdure.model.queue_settings import QueueOrigin, QueueSettings
 from perdure.model.queue_text import read_queue_settings
 from perdure.model.retry import Retry
@@ -46,6 +47,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         own = None if retry is None else Retry.coerce(retry)
         # The settings show the policy that holds, if it has a text.
         given["retry"] = None if own is None else _text(own)
+        given["secrets"] = secret_entries(given.get("secrets"))
         if instead is not None:
             return cls._of(instead.with_given(**given), own)
         file = read_configuration_file(environment)

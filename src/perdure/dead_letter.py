@@ -11,7 +11,7 @@ import msgspec
 
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
-from perdure.http.request import Request
+from perdure.http.request import Request, SecretRef
 from perdure.http.sign import PREFIX, is_key_name
 from perdure.http.url import read_url
 from perdure.model.forward import NOWHERE, Sink
@@ -37,7 +37,7 @@ class ToUrl(msgspec.Struct, frozen=True):
     """A POST of the job's document."""
 
     url: str
-    headers: dict[str, str]
+    headers: dict[str, str | SecretRef]
     sign: bool | str | None
     """None signs wherever the worker has a secret without a name."""
 
@@ -83,19 +83,20 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     def http(
         url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | SecretRef] | None = None,
         sign: bool | str | None = None,
         timeout: Duration = TIMEOUT,
         retry: RetryLike | None = None,
     ) -> DeadLetter:
         """A POST of the job as a JSON document, with the job's id as idempotency key; 2xx accepts it.
 
-        `sign` as for HTTP jobs; left out, it is signed wherever the worker has a signing secret without a name.
+        `sign` as for HTTP jobs; left out, it is signed wherever the worker has a signing secret without a name for
+        the host.
         """
         # Made once to be checked here, where the mistake is, and not when the first job has died.
         checked = Request(url=url, headers=dict(headers or {}), sign=sign or False, body="{}")
         if isinstance(sign, str) and (sign.startswith(PREFIX) or not is_key_name(sign)):
-            raise BadOption("sign is not the name of a signing secret.", "Name it as in PERDURE_HTTP_SIGNING_SECRETS.")
+            raise BadOption("sign is not the name of a signing secret.", "Name it as in PERDURE_SECRETS.")
         return DeadLetter(
             # Paths and queries may hold secrets: the origin is what is stored and shown.
             sink=Sink(read_url(url).origin),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
+import msgspec
 from msgspec import UNSET
 
 from perdure.clock import Clock
@@ -15,8 +18,9 @@ from perdure.duration import Duration
 from perdure.errors import UsageError
 from perdure.http.errors import BadRequestError
 from perdure.http.guard import Guard
-from perdure.http.request import Request, RetryOn, body_fields, http_request_from
-from perdure.http.sign import SigningSecrets
+from perdure.http.request import Request, RetryOn, SecretRef, body_fields, http_request_from
+from perdure.http.secrets import Secrets
+from perdure.http.url import read_url
 from perdure.model.codec import encode_args
 from perdure.model.job import JobId
 from perdure.model.limit import Limit
@@ -32,6 +36,18 @@ if TYPE_CHECKING:
 
 TASK = "http"
 TIMEOUT = timedelta(seconds=30)
+
+_is_over_api: ContextVar[bool] = ContextVar("is_over_api", default=False)
+
+
+@contextmanager
+def over_api() -> Iterator[None]:
+    """Everything that is enqueued in here came over the API: its requests use only secrets that are bound to hosts."""
+    token = _is_over_api.set(True)
+    try:
+        yield
+    finally:
+        _is_over_api.reset(token)
 
 
 class CallOptions(TypedDict, total=False):
@@ -55,7 +71,7 @@ class RequestOptions(CallOptions, total=False):
 
     json: Any
     body: str | bytes | None
-    headers: Mapping[str, str] | None
+    headers: Mapping[str, str | SecretRef] | None
     retry_on: RetryOn
     sign: bool | str
 
@@ -135,6 +151,10 @@ class HttpJobs:
         """A call of a request that is a value already, or a document as `http_request_from` reads it."""
         if not isinstance(request, Request):
             request = http_request_from(request)
+        if request.uses_secrets:
+            if _is_over_api.get():
+                request = msgspec.structs.replace(request, is_remote=True)
+            self.check(request)
         if options.get("timeout") is None:
             options["timeout"] = request.timeout
         args = encode_args((), request.document(), self._producer.max_payload)
@@ -142,10 +162,13 @@ class HttpJobs:
         fields = {name: getattr(bound, name) for name in bound.__struct_fields__}
         return Call(producer=self._producer, **fields)
 
-    @property
-    def has_secret(self) -> bool:
-        """Whether this worker can sign without naming a secret."""
-        return self._lines.has_secret
+    def check(self, request: Request) -> None:
+        """Raise BadOption where a secret of this app refuses the request; secrets of other workers are not known."""
+        self._lines.secrets.check(request)
+
+    def can_sign(self, url: str) -> bool:
+        """Whether this worker can sign requests to the URL without naming a secret."""
+        return self._lines.secrets.can_sign(read_url(url))
 
     async def send(self, request: Request, *, key: str, number: int) -> dict[str, Any]:
         """Send one request here and now, on a connection of its own; raises an HttpError where it is no success."""
@@ -159,8 +182,7 @@ class _Lines:
 
     def __init__(self, settings: Settings, clock: Callable[[], Clock], version: Callable[[], str]) -> None:
         self._guard = Guard(settings.http_allow or ())
-        self._secrets = SigningSecrets(settings.http_signing_secrets or ())
-        self.has_secret = bool(self._secrets.named(""))
+        self.secrets = Secrets(settings.http_signing_secrets or (), settings.secrets or ())
         self._clock = clock
         self._version = version
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
@@ -170,7 +192,7 @@ class _Lines:
         found = self._lines.get(loop)
         if found is None:
             found = self._lines[loop] = _Line(
-                self._guard, self._secrets, self._clock(), user_agent=f"perdure/{self._version()}"
+                self._guard, self.secrets, self._clock(), user_agent=f"perdure/{self._version()}"
             )
         return found
 
@@ -184,7 +206,7 @@ class _Lines:
 class _Line:
     """A sender and how many requests are under way through it."""
 
-    def __init__(self, guard: Guard, secrets: SigningSecrets, clock: Clock, *, user_agent: str) -> None:
+    def __init__(self, guard: Guard, secrets: Secrets, clock: Clock, *, user_agent: str) -> None:
         # Here, so that whoever only enqueues does not load the HTTP client.
         from perdure.http.network import GuardedNetwork
         from perdure.http.pool import Pool

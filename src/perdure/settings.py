@@ -17,7 +17,7 @@ from perdure.errors import BadDuration, BadSetting
 _MINUTE = timedelta(minutes=1)
 
 
-class Secret(str):
+class HiddenText(str):
     """A text that does not show itself where values are printed."""
 
     __slots__ = ()
@@ -56,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     http_signing_secrets: Annotated[
         tuple[str, ...] | None, "the secrets that sign HTTP jobs; several to replace one"
     ] = None
+    secrets: Annotated[tuple[str, ...] | None, "named secrets of HTTP jobs: `NAME@HOST=VALUE` each; see http.md"] = None
     log: Annotated[str, "how log lines look: console or json"] = "console"
     tokens: Annotated[tuple[str, ...] | None, "who may use the API: `SCOPES:sha256:HASH` each; see rest.md"] = None
     token_file: Annotated[str | None, "a file with more of them, one a line"] = None
@@ -86,9 +87,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise BadSetting(f"otel_ratio is {self.otel_ratio}; it must lie between 0 and 1.")
         if self.log not in ("console", "json"):
             raise BadSetting(f"log is {self.log!r}; it must be console or json.")
-        if self.http_signing_secrets is not None:
-            hidden = tuple(Secret(secret) for secret in self.http_signing_secrets)
-            msgspec.structs.force_setattr(self, "http_signing_secrets", hidden)
+        for name in ("http_signing_secrets", "secrets"):
+            if (given := getattr(self, name)) is not None:
+                msgspec.structs.force_setattr(self, name, tuple(HiddenText(secret) for secret in given))
         if self.queues is not None and not self.queues:
             raise BadSetting("queues is empty; a worker needs at least one queue.", "Leave it unset for all queues.")
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from perdure.admin.document import Document, attempt_document, job_document
-from perdure.dead_letter import TIMEOUT, DeadLetter, ToFunction, ToQueue, ToUrl
+from perdure.configuration import Configuration
+from perdure.dead_letter import TIMEOUT, DeadLetter, DeadLetterLike, ToFunction, ToQueue, ToUrl
 from perdure.errors import BadOption, BadPayload
 from perdure.http.request import Request
 from perdure.http_task import HttpJobs
@@ -28,6 +29,15 @@ _PLAIN_TEXT = 64 * 1024
 """How much of arguments that are not plain data a letter quotes."""
 
 
+def app_letter(configuration: Configuration, given: DeadLetterLike | None) -> DeadLetter | None:
+    """The sink of an app: what its code says, else the setting."""
+    if given is not None:
+        return DeadLetter.coerce(given)
+    said = configuration.settings.dead_letter
+    with configuration.naming("dead_letter"):
+        return None if said is None else DeadLetter.coerce(said)
+
+
 class Sinks:
     """The sinks of one app: its own and those of its queues."""
 
@@ -41,9 +51,10 @@ class Sinks:
         store: Callable[[], Store],
         observing: Observing,
     ) -> None:
-        self._default = default
-        self._settings = settings
         self._http = http
+        self._default = default
+        self._check(default)
+        self._settings = settings
         self._store = store
         self._registry = registry
         self._observing = observing
@@ -59,6 +70,7 @@ class Sinks:
         if letter is None:
             self._by_queue.pop(queue, None)
         else:
+            self._check(letter)
             self._by_queue[queue] = letter
 
     def is_empty(self) -> bool:
@@ -96,6 +108,12 @@ class Sinks:
                     )
                 passed.append(here)
                 here = self._next(here)
+
+    def _check(self, letter: DeadLetter | None) -> None:
+        """Raises BadOption where a secret that is known here refuses the sink's URL."""
+        target = None if letter is None else letter.target
+        if isinstance(target, ToUrl):
+            self._http.check(_request(target, "", sign=target.sign or False))
 
     async def _release(self) -> None:
         """Let idle threads go: the worker here has ended."""
@@ -173,14 +191,13 @@ class _Url(_Sink):
 
     async def accept(self, job: Job, history: Sequence[Attempt], number: int) -> None:
         target = self._target
-        sign = self._sinks._http.has_secret if target.sign is None else target.sign
-        request = Request(
-            url=target.url,
-            headers={"Content-Type": "application/json", **target.headers},
-            body=letter_text(job, history).decode(),
-            sign=sign,
-        )
+        sign = self._sinks._http.can_sign(target.url) if target.sign is None else target.sign
+        request = _request(target, letter_text(job, history).decode(), sign=sign)
         await self._sinks._http.send(request, key=job.id, number=number)
+
+
+def _request(target: ToUrl, body: str, *, sign: bool | str) -> Request:
+    return Request(url=target.url, headers={"Content-Type": "application/json", **target.headers}, body=body, sign=sign)
 
 
 class _Function(_Sink):

@@ -178,11 +178,11 @@ async def test_what_comes_through_tls_is_counted_as_it_is_read(monkeypatch: pyte
     from perdure.http.network import GuardedNetwork
     from perdure.http.pool import Pool
     from perdure.http.resolver import SystemResolver
+    from perdure.http.secrets import Secrets
     from perdure.http.send import Attempt, Sender
-    from perdure.http.sign import SigningSecrets
 
     pool = Pool(GuardedNetwork(Guard(["localhost"]), SystemResolver().resolve))
-    sender = Sender(pool=pool, secrets=SigningSecrets(), clock=SystemClock(), user_agent="test")
+    sender = Sender(pool=pool, secrets=Secrets(), clock=SystemClock(), user_agent="test")
     request = http_request_from({"url": f"https://localhost:{port}/"})
     async with server:
         with pytest.raises(NetworkError, match="informational responses"):

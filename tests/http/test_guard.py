@@ -19,8 +19,8 @@ from perdure.http.guard import Guard, why_not_public
 from perdure.http.network import GuardedNetwork
 from perdure.http.pool import Pool
 from perdure.http.request import http_request_from
+from perdure.http.secrets import Secrets
 from perdure.http.send import Attempt, Sender
-from perdure.http.sign import SigningSecrets
 
 
 class Recorder(httpcore2.AsyncNetworkBackend):
@@ -51,7 +51,7 @@ class Names:
 async def send(url: str, recorder: Recorder, names: Names, *allowed: str) -> Exception:
     """What a request to the URL ends in."""
     network = GuardedNetwork(Guard(allowed), names.resolve, recorder)
-    sender = Sender(pool=Pool(network), secrets=SigningSecrets(), clock=SystemClock(), user_agent="test")
+    sender = Sender(pool=Pool(network), secrets=Secrets(), clock=SystemClock(), user_agent="test")
     try:
         request = http_request_from({"url": url, "retry_on": "all"})
         await sender.send(request, Attempt(job_id="job", number=1, may_reuse=True))

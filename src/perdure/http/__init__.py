@@ -9,11 +9,14 @@ from perdure.http.errors import (
     FinalStatusError,
     HttpError,
     LaterStatusError,
+    MissingSecretError,
     NetworkError,
+    SecretRefusedError,
     SigningError,
     StatusError,
 )
-from perdure.http.request import Request, http_request_from
+from perdure.http.request import Request, SecretRef, http_request_from
+from perdure.http.secrets import Secret
 from perdure.http.sign import sign, verify
 
 __all__ = [
@@ -22,8 +25,12 @@ __all__ = [
     "FinalStatusError",
     "HttpError",
     "LaterStatusError",
+    "MissingSecretError",
     "NetworkError",
     "Request",
+    "Secret",
+    "SecretRef",
+    "SecretRefusedError",
     "SigningError",
     "StatusError",
     "http_request_from",

@@ -12,6 +12,7 @@ import msgspec
 
 from perdure.duration import LONGEST
 from perdure.http.errors import FinalStatusError, LaterStatusError, StatusError
+from perdure.http.redact import NOTHING_TO_REDACT, Redactor
 from perdure.http.request import RetryOn
 from perdure.model.failure import clean
 
@@ -34,6 +35,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there was more of the body than is read."""
     ms: float
     """Milliseconds from the start of the attempt to the end of the answer."""
+    redactor: Redactor = NOTHING_TO_REDACT
+    """Takes the secrets of the request out of what is kept of the answer."""
 
     def document(self) -> dict[str, Any]:
         """What is kept of it: a success's result, a failure's detail."""
@@ -50,13 +53,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.status} {self._phrase()}".rstrip()
 
     def _phrase(self) -> str:
-        return clean(self.reason, 60) or _usual_phrase(self.status)
+        return clean(self.redactor.text(self.reason), 60) or _usual_phrase(self.status)
 
     def _excerpt(self) -> str:
         encoding = self.headers.get("content-encoding", "identity").strip().lower()
         if self.body and encoding not in ("", "identity"):
-            return f"({clean(encoding, 40)} content, not decoded)"
-        return clean(self.body[:EXCERPT].decode("utf-8", "replace"), 2 * EXCERPT)
+            return f"({clean(self.redactor.text(encoding), 40)} content, not decoded)"
+        return clean(self.redactor.beginning(self.body, EXCERPT).decode("utf-8", "replace"), 2 * EXCERPT)
 
 
 def judge(answer: Answer, *, retry_on: RetryOn, origin: str, now: datetime) -> dict[str, Any]:

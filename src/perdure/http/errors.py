@@ -5,7 +5,9 @@ HttpError
 ├── StatusError                an answer that is no success; tried again
 │   ├── LaterStatusError       the same, with a Retry-After
 │   └── FinalStatusError       an answer that another try will not change: dead
-├── SigningError               the worker has no secret to sign with; tried again
+├── MissingSecretError         the worker has no secret of the name; tried again
+│   └── SigningError           the same, for the secret that signs the request
+├── SecretRefusedError         the secret is not meant for the host of the request: dead, whatever retry_on says
 ├── AddressRefusedError        the address guard forbids the address: dead, whatever retry_on says
 └── BadRequestError            the stored request is none: dead
 """
@@ -43,8 +45,16 @@ class LaterStatusError(StatusError, RetryAfter):
         self.delay = delay
 
 
-class SigningError(HttpError):
+class MissingSecretError(HttpError):
+    """This worker has no secret of the name that the request is sent with."""
+
+
+class SigningError(MissingSecretError):
     """This worker has no secret of the name that the request is to be signed with."""
+
+
+class SecretRefusedError(HttpError, GiveUp):
+    """The secret that the request names is not bound to the host of the request, or is not for this use."""
 
 
 class AddressRefusedError(HttpError, GiveUp):

@@ -23,6 +23,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", re.ASCII)
 _VALUE = re.compile(r"[\x20-\x7e\t]*", re.ASCII)
 _MOST_HEADERS = 100
 _LONGEST_VALUE = 8192
+_PREFIX = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
 _METHODS_NOT_SENT = frozenset({"CONNECT", "TRACE"})
 _OWN_HEADERS = frozenset(
     {
@@ -45,12 +46,33 @@ _OWN_HEADERS = frozenset(
 _SIGNED_HEADERS = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 
 
+class SecretRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The value of a header that the worker fills in: a secret by its name, behind a prefix such as `Bearer `."""
+
+    secret: Annotated[str, Meta(description="the name of a secret in the settings of the workers")]
+    prefix: Annotated[str, Meta(description="what stands before it")] = ""
+
+    def __post_init__(self) -> None:
+        if not _is_text(self.secret) or not is_key_name(self.secret):
+            # Not repeated in the message: somebody may have put the secret itself here.
+            raise BadOption("A header names a secret that cannot be a name.", "Names have letters, digits, _ . and -.")
+        if not _is_text(self.prefix) or not _PREFIX.fullmatch(self.prefix):
+            raise BadOption(
+                f"The prefix of the secret {self.secret!r} cannot be sent.",
+                "It is printable ASCII on one line, at most 256 characters.",
+            )
+
+    def document(self) -> dict[str, str]:
+        """The reference as it is stored."""
+        return {"secret": self.secret, "prefix": self.prefix} if self.prefix else {"secret": self.secret}
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An HTTP request; at most one of json, body and body_base64 is its content."""
 
     url: Annotated[str, Meta(description="absolute, http or https", max_length=LONGEST_URL)]
     method: Annotated[str, Meta(description="the method, such as POST")] = "POST"
-    headers: dict[str, str] = {}
+    headers: dict[str, str | SecretRef] = {}
     json: Annotated[Any, Meta(description="content that is sent as JSON")] | UnsetType = UNSET
     body: Annotated[str, Meta(description="content that is sent as text")] | UnsetType = UNSET
     body_base64: Annotated[str, Meta(description="content that is sent as bytes")] | UnsetType = UNSET
@@ -58,6 +80,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     sign: Annotated[bool | str, Meta(description="sign with the worker's secret, or with the one of this name")] = False
     timeout: Annotated[float | str, Meta(description="seconds, or a text like 30s")] | None = None
     """How long one attempt may take, in seconds once it is read; kept as the job's own timeout, not as an argument."""
+    is_remote: Annotated[bool, Meta(description="came over the API: uses only secrets that are bound to hosts")] = False
 
     def __post_init__(self) -> None:
         read_url(self.url)
@@ -69,6 +92,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
             msgspec.structs.force_setattr(self, "timeout", seconds)
         if self.retry_on not in ("default", "all"):
             raise BadOption(f"retry_on is {str(self.retry_on)[:40]!r}; it must be default or all.")
+        if not isinstance(self.is_remote, bool):
+            raise BadOption("is_remote is neither true nor false.", "Leave it out.")
         given = [name for name in ("json", "body", "body_base64") if getattr(self, name) is not UNSET]
         if len(given) > 1:
             raise BadOption(f"{given[0]} and {given[1]} are both given.", "A request has one content.")
@@ -76,6 +101,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
             raise BadOption(f"body is a {type(self.body).__name__}.", "Pass text here, and data as json.")
         if self.body_base64 is not UNSET:
             self.content()
+
+    @property
+    def uses_secrets(self) -> bool:
+        """Whether the worker needs a secret to send it."""
+        return self.sign is not False or any(isinstance(value, SecretRef) for value in self.headers.values())
 
     @property
     def target(self) -> Target:
@@ -108,7 +138,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         """The request as plain data, as it is stored; `http_request_from` reads it back."""
         kept: dict[str, Any] = {"method": self.method, "url": self.url}
         if self.headers:
-            kept["headers"] = self.headers
+            kept["headers"] = {
+                name: value if isinstance(value, str) else value.document() for name, value in self.headers.items()
+            }
         for name in ("json", "body", "body_base64"):
             if getattr(self, name) is not UNSET:
                 kept[name] = getattr(self, name)
@@ -116,6 +148,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
             kept["retry_on"] = self.retry_on
         if self.sign is not False:
             kept["sign"] = self.sign
+        if self.is_remote and self.uses_secrets:
+            kept["is_remote"] = True
         return kept
 
 
@@ -149,6 +183,10 @@ def body_fields(body: str | bytes | None) -> dict[str, Any]:
     return {"body": body}
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _checked_method(method: object) -> str:
     if not isinstance(method, str) or not _TOKEN.fullmatch(method):
         raise BadOption(f"The method {str(method)[:40]!r} cannot be sent.", "Use one such as POST, GET or PUT.")
@@ -158,27 +196,41 @@ def _checked_method(method: object) -> str:
     return name
 
 
-def _checked_headers(headers: object, *, is_signed: bool) -> dict[str, str]:
+def _checked_headers(headers: object, *, is_signed: bool) -> dict[str, str | SecretRef]:
     if not isinstance(headers, Mapping):
         raise BadOption(f"headers is a {type(headers).__name__}.", 'Give {"name": "value"}.')
     if len(headers) > _MOST_HEADERS:
         raise BadOption(f"There are {len(headers)} headers, and at most {_MOST_HEADERS} are sent.")
+    checked: dict[str, str | SecretRef] = {}
     seen: set[str] = set()
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise BadOption(f"The header name {str(name)[:60]!r} cannot be sent.", "Names have letters, digits and -.")
-        if not isinstance(value, str) or not _VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
+        if isinstance(value, SecretRef | Mapping):
+            checked[name] = value if isinstance(value, SecretRef) else _read_reference(name, value)
+        elif not isinstance(value, str) or not _VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
             raise BadOption(
                 f"The value of the header {name} cannot be sent.",
                 f"Values are printable ASCII on one line, at most {_LONGEST_VALUE:,} characters.",
             )
+        else:
+            checked[name] = value.strip(" \t")
         lower = name.lower()
         if lower in _OWN_HEADERS or (is_signed and lower in _SIGNED_HEADERS):
             raise BadOption(f"The header {name} belongs to the connection or to Perdure.", "Leave it out.")
         if lower in seen:
             raise BadOption(f"The header {name} is given twice.", "Join the values with a comma.")
         seen.add(lower)
-    return {name: value.strip(" \t") for name, value in headers.items()}
+    return checked
+
+
+def _read_reference(name: str, value: Mapping[str, Any]) -> SecretRef:
+    if "secret" not in value or not value.keys() <= {"secret", "prefix"}:
+        raise BadOption(
+            f"The value of the header {name} cannot be read.",
+            'Give text, or {"secret": "NAME", "prefix": "Bearer "} to have workers fill in a secret.',
+        )
+    return SecretRef(**value)
 
 
 def _check_sign(sign: object) -> None:
@@ -188,7 +240,7 @@ def _check_sign(sign: object) -> None:
         # Not repeated in the message: errors end up in logs.
         raise BadOption(
             "sign is a secret, and secrets are not stored in jobs.",
-            "Put it into PERDURE_HTTP_SIGNING_SECRETS of the workers and give sign=True, or the secret's name.",
+            "Put it into PERDURE_SECRETS of the workers and give the secret's name.",
         )
     if not isinstance(sign, str) or not is_key_name(sign):
         raise BadOption(f"sign is {str(sign)[:40]!r}.", "Give True, or the name of a secret.")

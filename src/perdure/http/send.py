@@ -16,10 +16,12 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.http.classify import Answer, judge
-from perdure.http.errors import HttpError, NetworkError, SigningError
+from perdure.http.errors import HttpError, NetworkError
 from perdure.http.pool import Pool
-from perdure.http.request import Request
-from perdure.http.sign import SigningSecrets, sign
+from perdure.http.redact import Redactor, redact_client_logs, sending
+from perdure.http.request import Request, SecretRef
+from perdure.http.secrets import Secrets, signing_name
+from perdure.http.sign import sign
 from perdure.http.url import Target
 from perdure.model.failure import clean
 
@@ -43,17 +45,21 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class Sender:
     """Sends requests through one pool."""
 
-    def __init__(self, *, pool: Pool, secrets: SigningSecrets, clock: Clock, user_agent: str) -> None:
+    def __init__(self, *, pool: Pool, secrets: Secrets, clock: Clock, user_agent: str) -> None:
         self._pool = pool
         self._secrets = secrets
         self._clock = clock
         self._user_agent = user_agent
+        redact_client_logs()
 
     async def send(self, request: Request, attempt: Attempt) -> dict[str, Any]:
         """One request; the answer's status, timing and excerpt if it is a success."""
         began = self._clock.monotonic()
         target, content = request.target, request.content()
-        headers = self._headers(request, attempt, target, content)
+        secrets = self._header_secrets(request, target)
+        headers = self._headers(request, attempt, target, content, secrets)
+        redactor = Redactor(secrets)
+        token = sending.set(redactor)
         try:
             answer = await self._exchange(request, attempt, target, headers, content, began)
         except asyncio.CancelledError as broken_off:
@@ -63,34 +69,40 @@ class Sender:
             error.detail.setdefault("ms", self._since(began))
             raise
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, OSError) as error:
-            reason = clean(_reason(error), 300)
+            reason = clean(redactor.text(_reason(error)), 300)
             message = f"no whole answer from {target.origin}: {reason}"
             raise NetworkError(message, {"ms": self._since(began)}) from None
+        finally:
+            sending.reset(token)
+        answer = msgspec.structs.replace(answer, redactor=redactor)
         return judge(answer, retry_on=request.retry_on, origin=target.origin, now=self._clock.now())
 
-    def _headers(self, request: Request, attempt: Attempt, target: Target, content: bytes) -> list[tuple[bytes, bytes]]:
+    def _header_secrets(self, request: Request, target: Target) -> dict[str, str]:
+        """The secrets that headers of the request name, each by its name."""
+        names = {value.secret for value in request.headers.values() if isinstance(value, SecretRef)}
+        return {name: self._secrets.header(name, target, is_remote=request.is_remote) for name in sorted(names)}
+
+    def _headers(
+        self, request: Request, attempt: Attempt, target: Target, content: bytes, secrets: dict[str, str]
+    ) -> list[tuple[bytes, bytes]]:
         headers = {"Host": target.authority, "User-Agent": self._user_agent, "Accept": "*/*"}
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
         headers["Idempotency-Key"] = attempt.job_id
         given = {name.lower() for name in request.headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in given} | request.headers
+        headers = {name: value for name, value in headers.items() if name.lower() not in given}
+        for name, value in request.headers.items():
+            headers[name] = value if isinstance(value, str) else value.prefix + secrets[value.secret]
         # Nothing is decompressed here, so a small answer cannot become a large one.
         headers |= {"Accept-Encoding": "identity", "Perdure-Attempt": str(attempt.number)}
         if content or request.method in ("POST", "PUT", "PATCH"):
             headers["Content-Length"] = str(len(content))
         if request.sign is not False:
-            headers |= self._signature(request, attempt, content)
+            headers |= self._signature(request, attempt, target, content)
         return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
 
-    def _signature(self, request: Request, attempt: Attempt, content: bytes) -> dict[str, str]:
-        name = request.sign if isinstance(request.sign, str) else ""
-        secrets = self._secrets.named(name)
-        if not secrets:
-            which = f"named {name!r}" if name else "without a name"
-            raise SigningError(
-                f"this worker has no signing secret {which}; set PERDURE_HTTP_SIGNING_SECRETS where workers run", {}
-            )
+    def _signature(self, request: Request, attempt: Attempt, target: Target, content: bytes) -> dict[str, str]:
+        secrets = self._secrets.signing(signing_name(request), target, is_remote=request.is_remote)
         return sign(content, message_id=attempt.job_id, at=self._clock.now(), secrets=secrets)
 
     async def _exchange(

@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 def sign(body: bytes, *, message_id: str, at: datetime, secrets: Sequence[str]) -> dict[str, str]:
     """The three headers that make the request verifiable, one signature per secret."""
-    if not isinstance(message_id, str) or not _MESSAGE_ID.fullmatch(message_id):
+    if not _is_message_id(message_id):
         raise BadOption(
             f"The message id {str(message_id)[:60]!r} cannot be signed.",
             "Use 1 to 256 visible ASCII characters without a point: the point separates the id from the timestamp.",
@@ -66,7 +66,7 @@ def verify(
     if missing:
         raise BadSignature(f"The request has no header {missing[0]}.", "It was not signed; refuse it.")
     message_id, timestamp = given[ID_HEADER], given[TIMESTAMP_HEADER]
-    if not _MESSAGE_ID.fullmatch(message_id):
+    if not _is_message_id(message_id):
         raise BadSignature(
             "The header webhook-id has a point or another character that ids do not have.", "Refuse the request."
         )
@@ -102,27 +102,13 @@ def read_secret(secret: str) -> bytes:
     return key
 
 
-class SigningSecrets:
-    """The secrets of a deployment: nameless ones, for `sign=True`, and named ones."""
-
-    def __init__(self, entries: Sequence[str] = ()) -> None:
-        self._secrets: dict[str, list[str]] = {}
-        for entry in entries:
-            # Base64 may end in "=", so what begins like a secret has no name.
-            name, _, secret = ("", "", entry) if entry.startswith(PREFIX) else entry.partition("=")
-            if name and not is_key_name(name):
-                raise BadSetting("A signing secret has a name that cannot be used.", "Write name=whsec_…")
-            read_secret(secret)
-            self._secrets.setdefault(name, []).append(secret)
-
-    def named(self, name: str) -> list[str]:
-        """The secrets of this name, "" for the nameless ones; empty if there is none."""
-        return self._secrets.get(name, [])
-
-
 def is_key_name(name: str) -> bool:
     """Whether a request can name a secret so."""
     return _NAME.fullmatch(name) is not None and not name.startswith(PREFIX)
+
+
+def _is_message_id(value: object) -> bool:
+    return isinstance(value, str) and _MESSAGE_ID.fullmatch(value) is not None
 
 
 def _signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:

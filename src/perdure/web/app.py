@@ -15,6 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perdure.app import App
+from perdure.http_task import over_api
 from perdure.web import auth
 from perdure.web.auth import Access
 from perdure.web.desk import Answer, Call, Desk
@@ -159,7 +160,9 @@ class Resource:
             )
         if operation.scope is not None:
             auth.require(self._desk.access, request, operation.scope)
-        answer = await operation.handler(await self._read(operation, request))
+        call = await self._read(operation, request)
+        with over_api():
+            answer = await operation.handler(call)
         if isinstance(answer, Answer):
             data = msgspec.json.encode(answer.document)
             return Response(data, answer.status, dict(answer.headers), operation.media_type)

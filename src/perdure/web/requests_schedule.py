@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from perdure.http.request import SecretRef
 from perdure.model.fairness import MOST_RUNNING
 from perdure.model.schedule import Missed, Overlap
 from perdure.model.state import Delivery
@@ -35,7 +36,8 @@ class HttpBody(Intake, frozen=True):
 
     url: Url
     method: Annotated[str, Meta(min_length=1, max_length=64, examples=["POST"])] = "POST"
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: dict[str, str | SecretRef] = msgspec.field(default_factory=dict)
+    """Text, or the name of a secret that workers fill in, for a host that the secret is bound to."""
     json: Any = UNSET
     body: str | UnsetType = UNSET
     body_base64: str | UnsetType = UNSET

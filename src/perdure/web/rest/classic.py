@@ -19,7 +19,6 @@ from perdure.admin.selection import read_id
 from perdure.errors import JobNotFound, Refused, ScheduleNotFound
 from perdure.http.request import Request
 from perdure.http_task import TASK
-from perdure.model.codec import encode_args
 from perdure.model.job import Attempt, Job
 from perdure.model.limit import DEFAULT_LIMIT
 from perdure.model.rule import parse_rule
@@ -104,7 +103,7 @@ async def change(call: Call, body: ClassicChange) -> Answer:
             Request(url=body.api)
     is_paused = None if body.is_paused is UNSET else body.is_paused
     with pointing(""):
-        await schedules.change_schedule(store, name, lambda known: _changed(known, body), is_paused=is_paused)
+        await schedules.change_schedule(store, name, lambda known: _changed(call, known, body), is_paused=is_paused)
     return Answer(document=await show(store, name))
 
 
@@ -160,13 +159,14 @@ def _definition(call: Call, body: ClassicBody) -> Definition:
         )
 
 
-def _changed(known: Definition, body: ClassicChange) -> Definition:
+def _changed(call: Call, known: Definition, body: ClassicChange) -> Definition:
     given: dict[str, Any] = {}
     if body.schedule is not UNSET:
         given["cron"] = " ".join(body.schedule.split())
     if body.api is not UNSET:
         document = {**payload(known.args).get("kwargs", {}), "url": body.api}
-        given["args"] = encode_args((), document)
+        # Bound anew: a secret that the request names may not be meant for the new host.
+        given["args"] = call.desk.app.http.call(document).args
     if body.type is not UNSET:
         given["delivery"] = _DELIVERIES[body.type]
     if body.is_recurring is not UNSET:
