@@ -65,7 +65,8 @@ class App:
     ) -> None:
         given = {"url": url, "auto_migrate": auto_migrate, "max_attempts_cap": max_attempts_cap, "otel": tracing}
         configuration = Configuration.read(os.environ, settings, retry=retry, secrets=secrets, **given)
-        self.configuration, self.settings = configuration, (settings := configuration.settings)
+        self.configuration = configuration
+        self.settings = settings = configuration.settings
         self._observing = Observing(
             settings, observer, store=lambda: self.store, clock=lambda: self.surroundings.clock, version=version
         )

@@ -82,7 +82,7 @@ class AsyncClient:
 
         Raises JobNotFound, WrongState, and Refused when a live job has its unique key.
         """
-        await operate.retry(self._store, job_id)
+        await operate.retry(self._store, job_id, self._observer)
 
     async def dead_letters(
         self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]

@@ -82,7 +82,7 @@ class Client:
 
         Raises JobNotFound, WrongState, and Refused when a live job has its unique key.
         """
-        operate.retry(self._store, job_id).wait()
+        operate.retry(self._store, job_id, self._observer).wait()
 
     def dead_letters(self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Page[Job]:
         """A page of matching dead jobs, newest first."""

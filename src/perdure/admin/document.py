@@ -178,7 +178,7 @@ def schedule_document(schedule: Schedule) -> Document:
         "retry": known.retry,
         "max_attempts": known.max_attempts,
         "timeout": seconds(known.timeout),
-        "next_at": moment(schedule.next_at),
+        "next_at": moment(schedule.next_tick_at),
         "last_tick_at": moment(schedule.last_tick_at),
         "last_job_id": schedule.last_job_id,
         "is_busy": schedule.is_busy,

@@ -9,20 +9,23 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from perdure.admin.selection import not_found, read_filters, read_id, require_dead
+from perdure.admin.scheduled import ScheduledJob, attempts_over_runs, find, list_scheduled
+from perdure.admin.selection import read_filters, read_id, require_dead
 from perdure.admin.standing import standing
 from perdure.admin.steps import Mapped, Steps, ask, stepped
 from perdure.errors import BadOption, NotFound
 from perdure.model.forward import FORWARD_STATES, ForwardState
-from perdure.model.job import Attempt, Job
+from perdure.model.job import Attempt, Job, JobId
 from perdure.store import Store
-from perdure.store.reads import QueueInfo
+from perdure.store.reads import JobFilter, QueueInfo
 from perdure.store.reply import Reply
 from perdure.store.workers import WorkerInfo
 
 T = TypeVar("T")
 
 LARGEST_PAGE = 1_000
+_ALL = 1_000_000_000
+"""More scheduled jobs than there can be."""
 
 
 class Page(builtins.list[T]):
@@ -57,16 +60,20 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.oldest_ready_at is None else max(timedelta(0), self.at - self.oldest_ready_at)
 
 
-def get(store: Store, job_id: str) -> Reply[Job]:
-    """The job with this id; raises JobNotFound."""
-    wanted = read_id(job_id)
+@stepped
+def get(store: Store, job_id: str) -> Steps[Job]:
+    """The job with this id; raises JobNotFound. A scheduled job is its unfinished run, or waits for its next one."""
+    found = yield from find(store, job_id)
+    if isinstance(found, Job):
+        return found
+    now = yield from ask(store.now())
+    return found.as_job(now)
 
-    def found(jobs: builtins.list[Job | None]) -> Job:
-        if jobs[0] is None:
-            raise not_found(wanted)
-        return jobs[0]
 
-    return Mapped(store.get([wanted]), found)
+@stepped
+def look_up(store: Store, job_id: str) -> Steps[Job | ScheduledJob]:
+    """What has this id, a job or a scheduled job; raises JobNotFound."""
+    return (yield from find(store, job_id))
 
 
 @stepped
@@ -93,21 +100,40 @@ def known_queue(store: Store, name: str) -> Reply[QueueInfo]:
 
 @stepped
 def history(store: Store, job_id: str, limit: int = 100) -> Steps[builtins.list[Attempt]]:
-    """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound."""
+    """One record per attempt, oldest first, at most `limit` of the newest; raises JobNotFound.
+
+    Of a scheduled job the attempts over all of its runs.
+    """
     check_limit(limit)
-    job = yield from ask(get(store, job_id))
-    return (yield from ask(store.history(job.id, limit)))
+    found = yield from find(store, job_id)
+    if isinstance(found, Job):
+        return (yield from ask(store.history(found.id, limit)))
+    pairs = yield from ask(attempts_over_runs(store, found, limit))
+    return [attempt for _, attempt in reversed(pairs)]
 
 
 @stepped
 def list(store: Store, filters: Mapping[str, Any], *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Job]]:
-    """A page of matching jobs, newest first."""
+    """A page of matching jobs and scheduled jobs, newest first."""
     check_limit(limit)
     where = yield from read_filters(store, filters)
     after = None if cursor is None else read_id(cursor)
     # One more than asked for tells whether there is a next page without counting.
-    jobs = yield from ask(store.list(where, limit=limit + 1, after=after))
+    jobs = yield from ask(newest(store, where, limit=limit + 1, after=after))
     return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+@stepped
+def newest(store: Store, where: JobFilter, *, limit: int, after: JobId | None = None) -> Steps[builtins.list[Job]]:
+    """Matching jobs and scheduled jobs, newest first by id."""
+    jobs = yield from ask(store.list(where, limit=limit, after=after))
+    until = jobs[-1].id if len(jobs) == limit else None
+    scheduled = yield from list_scheduled(store, where, limit=limit, after=after, until=until)
+    if not scheduled:
+        return jobs
+    # A job that became recurring after its only run is known as a job, too.
+    found = {job.id: job for job in [*jobs, *scheduled]}
+    return sorted(found.values(), key=lambda job: job.id, reverse=True)[:limit]
 
 
 @stepped
@@ -121,9 +147,10 @@ def dead_letters(
 
 @stepped
 def count(store: Store, filters: Mapping[str, Any]) -> Steps[int]:
-    """How many jobs match."""
+    """How many jobs match, and scheduled jobs that are no jobs yet."""
     where = yield from read_filters(store, filters)
-    return (yield from ask(store.count(where)))
+    number = yield from ask(store.count(where))
+    return number + len((yield from list_scheduled(store, where, limit=_ALL)))
 
 
 def queues(store: Store) -> Reply[builtins.list[QueueInfo]]:

@@ -8,11 +8,15 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from perdure.admin.inspect import get
+from perdure.admin.scheduled import ScheduledJob, find, find_scheduled
+from perdure.admin.scheduled_verbs import cancel_scheduled, go_on, run_to_retry
 from perdure.admin.selection import Selection, not_found, read_filters, read_id, select_dead
 from perdure.admin.steps import Steps, ask, stepped
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption, Refused, WrongState
 from perdure.model.change import Change
+from perdure.model.event import Observer
 from perdure.model.job import Job, JobId
 from perdure.model.state import LIVE, State, Verb, states_before
 from perdure.store import Store
@@ -29,14 +33,17 @@ CancelResult = Literal["cancelled", "asked", "already cancelled"]
 
 @stepped
 def cancel(store: Store, job_id: str) -> Steps[CancelResult]:
-    """Cancel a job, or ask its worker to while it runs; raises JobNotFound, WrongState when it has ended."""
-    wanted = read_id(job_id)
-    [answer] = yield from ask(store.cancel([wanted], "cancelled"))
+    """Cancel a job, or ask its worker to while it runs; raises JobNotFound, WrongState when it has ended.
+
+    A scheduled job is cancelled as a whole: its schedule stops, and its unfinished runs are cancelled.
+    """
+    found = yield from find(store, job_id)
+    answer = yield from _cancel_found(store, found)
     match answer:
         case "not found":
-            raise not_found(wanted)
+            raise not_found(found.id)
         case "already ended":
-            raise (yield from _wrong_state(store, wanted, "cancel"))
+            raise (yield from _wrong_state(store, found, "cancel"))
         case _:
             return answer
 
@@ -48,7 +55,10 @@ def cancel_many(store: Store, ids: Sequence[str], tell: Tell | None = None) -> S
     answers: list[tuple[JobId, CancelAnswer]] = []
     for start in range(0, len(wanted), CHUNK):
         chunk = wanted[start : start + CHUNK]
-        answers += zip(chunk, (yield from ask(store.cancel(chunk, "cancelled"))), strict=True)
+        for wanted_id, answer in zip(chunk, (yield from ask(store.cancel(chunk, "cancelled"))), strict=True):
+            # A recurring job, and a one-shot job before its time, are scheduled jobs and no jobs.
+            found = (yield from find_scheduled(store, wanted_id)) if answer == "not found" else None
+            answers.append((wanted_id, answer if found is None else (yield from _cancel_found(store, found))))
         if tell is not None:
             tell(len(chunk))
     return answers
@@ -71,35 +81,59 @@ def select_live(store: Store, filters: Mapping[str, Any]) -> Steps[list[JobId]]:
 def change(store: Store, job_id: str, change: Change) -> Steps[Job]:
     """Make a waiting or ready job as the change says, and show it; a change that names nothing only shows it.
 
-    Raises JobNotFound, and WrongState when the job runs or has ended.
+    Raises JobNotFound, WrongState when the job runs or has ended, and Refused for a scheduled job that is no job yet.
     """
-    wanted = read_id(job_id)
+    found = yield from find(store, job_id)
     if not change.is_empty:
-        [answer] = yield from ask(store.change([wanted], change))
+        [answer] = yield from ask(store.change([found.id], change))
         if answer == "wrong state":
-            raise (yield from _wrong_state(store, wanted, "change"))
-    [job] = yield from ask(store.get([wanted]))
-    if job is None:
-        raise not_found(wanted)
-    return job
+            raise (yield from _wrong_state(store, found, "change"))
+        if answer == "not found" and isinstance(found, ScheduledJob):
+            raise Refused(
+                f"The job {found.id} was made with a schedule, and has none of these fields.",
+                "Its schedule, api, type, is_recurring, max_retry_count and is_paused can be changed.",
+            )
+    return (yield from ask(get(store, found.id)))
 
 
 @stepped
-def retry(store: Store, job_id: str) -> Steps[None]:
-    """Make a waiting, dead or cancelled job ready now.
+def retry(store: Store, job_id: str, observer: Observer | None = None) -> Steps[State]:
+    """Make a waiting, dead or cancelled job ready now, and give its state then.
+
+    Of a scheduled job the unfinished or last run; before its first run that one is made, and the observer, if any, is
+    told of it. A recurring job that was cancelled goes on.
 
     Raises JobNotFound, WrongState, or Refused when a live job has its unique key.
     """
-    wanted = read_id(job_id)
-    [answer] = yield from ask(store.retry([wanted]))
+    found = yield from find(store, job_id)
+    if isinstance(found, Job):
+        yield from _retry_run(store, found, found.id)
+        return "ready"
+    run_id = yield from run_to_retry(store, found, observer)
+    is_made = found.run is None
+    if run_id is not None:
+        yield from _retry_run(store, found, run_id)
+    yield from go_on(store, found)
+    return "ready" if is_made or run_id is not None else "waiting"
+
+
+def _cancel_found(store: Store, found: Job | ScheduledJob) -> Steps[CancelAnswer]:
+    if isinstance(found, ScheduledJob):
+        return (yield from cancel_scheduled(store, found))
+    [answer] = yield from ask(store.cancel([found.id], "cancelled"))
+    return answer
+
+
+def _retry_run(store: Store, found: Job | ScheduledJob, run_id: JobId) -> Steps[None]:
+    [answer] = yield from ask(store.retry([run_id]))
     match answer:
         case "not found":
-            raise not_found(wanted)
+            raise not_found(found.id)
         case "wrong state":
-            raise (yield from _wrong_state(store, wanted, "retry"))
+            raise (yield from _wrong_state(store, found, "retry"))
         case "unique key busy":
             raise Refused(
-                f"The job {wanted} cannot come back: a live job of the same task has its unique key.",
+                f"The job {found.id} cannot come back: a live job of the same task has its unique key.",
                 "Wait for that job to end, or cancel it first.",
             )
 
@@ -175,8 +209,10 @@ _WHAT_TO_DO: Mapping[State, str] = {
 }
 
 
-def _wrong_state(store: Store, job_id: JobId, verb: Verb) -> Steps[WrongState]:
-    [job] = yield from ask(store.get([job_id]))
+def _wrong_state(store: Store, found: Job | ScheduledJob, verb: Verb) -> Steps[WrongState]:
+    job_id = found.id
+    run_id = found.run.id if isinstance(found, ScheduledJob) and found.run is not None else job_id
+    [job] = yield from ask(store.get([run_id]))
     state: State | None = None if job is None else job.state
     now = "no longer there" if state is None else state
     hint = "" if state is None else f" {_WHAT_TO_DO[state]}"

@@ -36,7 +36,7 @@ from perdure.store.reply import Reply
 from perdure.store.schedules import Firing
 
 MOST_TICKS = 1000
-_TRIES = 10
+CHANGE_TRIES = 10
 """How often a change is tried again when a scheduler came between."""
 
 
@@ -73,7 +73,13 @@ def define(
 def schedules(store: Store, *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Schedule]]:
     """A page of schedules by name."""
     check_limit(limit)
-    found = yield from ask(store.schedules(limit=limit + 1, after=cursor))
+    found: list[Schedule] = []
+    while len(found) <= limit:
+        page = yield from ask(store.schedules(limit=limit + 1, after=cursor))
+        found += [each for each in page if not each.is_over]
+        if len(page) <= limit:
+            break
+        cursor = page[-1].name
     return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
@@ -81,9 +87,10 @@ def schedule(store: Store, name: str) -> Reply[Schedule]:
     """The schedule of that name; raises ScheduleNotFound."""
 
     def found(schedules: list[Schedule | None]) -> Schedule:
-        if schedules[0] is None:
+        known = schedules[0]
+        if known is None or known.is_over:
             raise _not_found(name)
-        return schedules[0]
+        return known
 
     return Mapped(store.get_schedules([name]), found)
 
@@ -91,19 +98,23 @@ def schedule(store: Store, name: str) -> Reply[Schedule]:
 @stepped
 def add_schedule(store: Store, definition: Definition, *, replace: bool = False) -> Steps[Schedule]:
     """Keep a schedule under its name; the same one again changes nothing, another needs `replace`."""
-    for _ in range(_TRIES):
+    for _ in range(CHANGE_TRIES):
         now = yield from ask(store.now())
         [known] = yield from ask(store.get_schedules([definition.name]))
-        if known is not None and known.definition == definition:
+        if known is not None and known.definition == definition and not known.is_over:
             return known
         if known is None:
             wanted = new_schedule(definition, "operator", now)
+        elif known.is_over:
+            # The count is kept: the next job must not have the id of the one that was made before.
+            begun = msgspec.structs.replace(new_schedule(definition, "operator", now), fired=known.fired)
+            wanted = msgspec.structs.replace(begun, revision=next_revision(begun))
         else:
             _check_replaceable(known, is_asked=replace)
             wanted = redefined(known, definition, "operator", now)
         if (yield from ask(store.put_schedule(wanted, None if known is None else known.revision))):
             return wanted
-    raise _busy(definition.name)
+    raise busy(definition.name)
 
 
 @stepped
@@ -111,7 +122,7 @@ def change_schedule(
     store: Store, name: str, change: Callable[[Definition], Definition], *, is_paused: bool | None = None
 ) -> Steps[Schedule]:
     """Change what a schedule is and whether it is paused, in one step; what code defines can only be paused."""
-    for _ in range(_TRIES):
+    for _ in range(CHANGE_TRIES):
         known = yield from ask(schedule(store, name))
         now = yield from ask(store.now())
         wanted = known
@@ -123,7 +134,7 @@ def change_schedule(
             wanted = paused(wanted) if is_paused else resumed(wanted, now)
         if wanted is known or (yield from ask(store.put_schedule(wanted, known.revision))):
             return wanted
-    raise _busy(name)
+    raise busy(name)
 
 
 def pause_schedule(store: Store, name: str) -> Reply[bool]:
@@ -142,7 +153,7 @@ def run_schedule_now(store: Store, name: str, observer: Observer | None = None) 
 
     The observer, if any, is told of the job.
     """
-    for _ in range(_TRIES):
+    for _ in range(CHANGE_TRIES):
         known = yield from ask(schedule(store, name))
         if known.is_busy and known.definition.overlap != "allow":
             raise Refused(
@@ -160,7 +171,7 @@ def run_schedule_now(store: Store, name: str, observer: Observer | None = None) 
             if observer is not None:
                 observer.tell(JobsEnqueued(jobs=[job], ids=[job.id], started_at=now, ended_at=now))
             return job.id
-    raise _busy(name)
+    raise busy(name)
 
 
 @stepped
@@ -175,6 +186,7 @@ def next_ticks(store: Store, name: str, n: int = 5) -> Steps[list[datetime]]:
 @stepped
 def remove_schedule(store: Store, name: str) -> Steps[None]:
     """Forget a schedule; the jobs that it made stay. Raises ScheduleNotFound."""
+    yield from ask(schedule(store, name))
     if not (yield from ask(store.remove_schedule(name))):
         raise _not_found(name)
 
@@ -204,7 +216,7 @@ _OPTIONS = tuple(ScheduleOptions.__annotations__)
 
 @stepped
 def _change(store: Store, name: str, change: Callable[[Schedule, datetime], Schedule | None]) -> Steps[bool]:
-    for _ in range(_TRIES):
+    for _ in range(CHANGE_TRIES):
         known = yield from ask(schedule(store, name))
         now = yield from ask(store.now())
         wanted = change(known, now)
@@ -212,7 +224,7 @@ def _change(store: Store, name: str, change: Callable[[Schedule, datetime], Sche
             return False
         if (yield from ask(store.put_schedule(wanted, known.revision))):
             return True
-    raise _busy(name)
+    raise busy(name)
 
 
 def _check_replaceable(known: Schedule, *, is_asked: bool) -> None:
@@ -233,5 +245,6 @@ def _not_found(name: str) -> ScheduleNotFound:
     )
 
 
-def _busy(name: str) -> EngineBusy:
+def busy(name: str) -> EngineBusy:
+    """The error for a schedule that others change faster than this process can."""
     return EngineBusy(f"The schedule {name} was changed again and again.", "The same call may be tried again.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
@@ -14,7 +13,7 @@ from perdure.admin.steps import Steps, ask
 from perdure.duration import parse_duration
 from perdure.errors import BadDuration, BadOption, JobNotFound, WrongState
 from perdure.model.forward import FORWARD_STATES
-from perdure.model.job import JobId
+from perdure.model.job import JobId, is_job_id
 from perdure.model.state import STATES, State
 from perdure.store import Store
 from perdure.store.reads import JobFilter
@@ -23,7 +22,6 @@ Moment = datetime | timedelta | str
 """A moment: a datetime, ISO text, or so long ago (`"1h"`, a timedelta) by the store's clock."""
 
 _TICK = timedelta(microseconds=1)
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class Filters(TypedDict, total=False):
@@ -101,7 +99,7 @@ def select_dead(store: Store, ids: Sequence[str], filters: Mapping[str, Any]) ->
 def read_id(text: str) -> JobId:
     """A job id as people type it; what cannot be one is no job of ours."""
     cleaned = str(text).strip().lower()
-    if not _ID.fullmatch(cleaned):
+    if not is_job_id(cleaned):
         raise JobNotFound(
             f"{str(text)[:60]!r} is not a job id.",
             "A job id looks like 01890a5d-ac96-774b-bcce-b302099a8057.",
@@ -176,8 +174,18 @@ def _aware(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def _last_runs(store: Store, ids: Sequence[JobId]) -> Steps[list[JobId]]:
+    """The ids, with that of its last run in the place of a recurring scheduled job's."""
+    jobs = yield from ask(store.get(ids))
+    missing = [job_id for job_id, job in zip(ids, jobs, strict=True) if job is None]
+    known = (yield from ask(store.get_schedules(missing))) if missing else []
+    runs = {each.name: each.last_job_id for each in known if each is not None and each.last_job_id is not None}
+    return [runs.get(job_id, job_id) for job_id in ids]
+
+
 def _dead_ids(store: Store, ids: Sequence[str]) -> Steps[tuple[JobId, ...]]:
-    wanted = tuple(dict.fromkeys(read_id(text) for text in ids))
+    asked = list(dict.fromkeys(read_id(text) for text in ids))
+    wanted = tuple(dict.fromkeys((yield from _last_runs(store, asked))))
     jobs = yield from ask(store.get(wanted))
     for job_id, job in zip(wanted, jobs, strict=True):
         if job is None:

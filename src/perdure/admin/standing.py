@@ -48,6 +48,9 @@ _WAITS: Mapping[str | None, str] = {
     "lost": "The worker of attempt {attempt} vanished; it waits for its retry.",
     "snoozed": "Its handler asked to be run later; nothing was counted.",
     "released": "It was given back when its worker stopped; nothing was counted.",
+    "scheduled": "It waits for the next time of its schedule.",
+    "paused": "Its schedule is paused; the time shown is when it would run if it were resumed now.",
+    "broken": "Its schedule cannot fire here; `perdure schedules show` says why.",
     "parked": "No worker that serves its queue knows its task; it waits for one that does.",
 }
 

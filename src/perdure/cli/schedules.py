@@ -129,7 +129,9 @@ def add(
     if session.is_json:
         session.emit(schedule_document(made))
     else:
-        output.say(f"The schedule {name} fires {service.description(made)}, next {output.when(made.next_at, now)}.")
+        output.say(
+            f"The schedule {name} fires {service.description(made)}, next {output.when(made.next_tick_at, now)}."
+        )
 
 
 @schedules.command()
@@ -277,7 +279,7 @@ def _row(schedule: Schedule, now: datetime) -> list[str]:
         known.cron if known.is_recurring else f"{known.cron} (once)",
         known.tz,
         known.task,
-        output.relative(schedule.next_at, now) if is_shown else "-",
+        output.relative(schedule.next_tick_at, now) if is_shown else "-",
         output.relative(schedule.last_tick_at, now),
         str(schedule.fired),
         str(schedule.skipped),
@@ -298,7 +300,7 @@ def _facts(schedule: Schedule, now: datetime) -> list[tuple[str, str]]:
         ("overlap", known.overlap),
         ("missed", known.missed),
         ("origin", schedule.origin),
-        ("next", output.when(schedule.next_at, now)),
+        ("next", output.when(schedule.next_tick_at, now)),
         ("last tick", output.when(schedule.last_tick_at, now)),
         ("last job", schedule.last_job_id or "-"),
         ("unfinished", "yes" if schedule.is_busy else "no"),

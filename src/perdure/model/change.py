@@ -13,6 +13,7 @@ from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_moment, checked_priority, checked_queue
+from perdure.model.state import Delivery
 
 _UNSETTABLE = ("max_attempts", "max_retries")
 
@@ -40,6 +41,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Where the job belongs from now on; another than the one that it is in forgets its origin."""
     max_attempts: int | UnsetType | None = UNSET
     """None takes the job's own limit back, so that its policy's holds."""
+    args: bytes | None = None
+    """The arguments as JSON text (UTF-8)."""
+    delivery: Delivery | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -13,12 +13,23 @@ from itertools import islice
 import msgspec
 
 from perdure.errors import PerdureError
-from perdure.model.schedule import MOST, ORPHANED, ORPHANED_AFTER, Schedule, Ticks
+from perdure.model.job import Job
+from perdure.model.schedule import (
+    AFTER_ALL_TICKS,
+    CHECK_STOPPED,
+    MOST,
+    ORPHANED,
+    ORPHANED_AFTER,
+    Schedule,
+    Ticks,
+)
 
 ON_TIME = timedelta(seconds=5)
 """A scheduler so late has not missed anything: it was busy, or another took its place."""
 LOOK_AGAIN = timedelta(minutes=1)
 """When a schedule that is broken or orphaned is looked at again."""
+RAREST_CHECK = timedelta(days=1)
+"""The longest time between two checks whether a schedule that has stopped can be removed."""
 _COUNTED = 1000
 """How many missed ticks are counted; those beyond are passed over without a count."""
 
@@ -36,6 +47,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(schedule: Schedule, now: datetime) -> Planned:
     """What a schedule that is due, or whose backlog can go on, does now, by the store's clock."""
+    if schedule.stopped_at is not None:
+        return Planned(ticks=(), schedule=schedule)
     if _is_orphaned(schedule, now):
         return put_off(schedule, ORPHANED, now)
     try:
@@ -47,23 +60,40 @@ def plan(schedule: Schedule, now: datetime) -> Planned:
         return put_off(schedule, str(error), now)
     chosen = _chosen(schedule, due, now)
     fired, backlog, needs_idle = _let_through(schedule, chosen)
+    stopped_at: datetime | None = None
     skipped = passed + len(due) + len(schedule.backlog) - len(fired) - len(backlog)
     if not schedule.definition.is_recurring and (fired or backlog):
         next_at = None
         if not backlog and schedule.origin == "operator":
-            return Planned(ticks=fired, schedule=None, skipped=skipped, needs_idle=needs_idle)
+            if not schedule.is_job:
+                return Planned(ticks=fired, schedule=None, skipped=skipped, needs_idle=needs_idle)
+            since, stopped_at, next_at = AFTER_ALL_TICKS, now, now + CHECK_STOPPED
     after = msgspec.structs.replace(
         schedule,
         since=since,
         next_at=next_at,
         backlog=backlog,
         problem=None,
+        stopped_at=stopped_at,
         last_tick_at=fired[-1] if fired else schedule.last_tick_at,
         last_job_id=schedule.job(fired[-1]).id if fired else schedule.last_job_id,
         fired=schedule.fired + len(fired),
         skipped=schedule.skipped + skipped,
     )
     return Planned(ticks=fired, schedule=after, skipped=skipped, needs_idle=needs_idle)
+
+
+def plan_removal(schedule: Schedule, run: Job | None, now: datetime) -> Planned:
+    """Remove a schedule that has stopped once no retry can bring it back; until then check again, ever more rarely.
+
+    `run` is its newest job; None when that was pruned.
+    """
+    is_settled = run is None or (run.state == "succeeded" and not schedule.definition.is_recurring)
+    if is_settled and not schedule.is_busy:
+        return Planned(ticks=(), schedule=None, needs_idle=True)
+    age = now - (schedule.stopped_at or now)
+    pause = min(max(age, CHECK_STOPPED), RAREST_CHECK)
+    return Planned(ticks=(), schedule=msgspec.structs.replace(schedule, next_at=now + pause))
 
 
 def put_off(schedule: Schedule, problem: str, now: datetime) -> Planned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NewType
 
@@ -28,6 +29,7 @@ CHANCE = 62
 """How many bits of an id are left to chance."""
 _LOW = 2**CHANCE - 1
 _ID = "%08x-%04x-7%03x-%04x-%012x"
+_ID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -107,6 +109,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.state in ENDED
 
     @property
+    def scheduled_id(self) -> JobId | None:
+        """The id of the scheduled job that this job is a run of; None where it is no such run."""
+        return JobId(self.schedule) if self.schedule is not None and is_job_id(self.schedule) else None
+
+    @property
     def life_began_at(self) -> datetime:
         """From when the policy's `within` counts."""
         return self.replayed_at or self.created_at
@@ -130,6 +137,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     delay: timedelta | None = None
     """How long the job then waited before its next attempt, where one followed."""
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a text has the form of a job id."""
+    return _ID_FORM.fullmatch(text) is not None
 
 
 def make_id(now: datetime, noise: int, after: int) -> int:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from perdure.errors import BadOption
-from perdure.model.job import JobId, NewJob, format_id, make_id
+from perdure.model.job import JobId, NewJob, format_id, is_job_id, make_id
 from perdure.model.rule import Rule, parse_rule
 from perdure.model.state import Delivery
 
@@ -32,6 +32,10 @@ MOST = 100
 """How many ticks `missed="all"` makes up for, and how many may queue up."""
 ORPHANED_AFTER = timedelta(minutes=5)
 """When no worker has named a schedule from code for so long, it is orphaned."""
+CHECK_STOPPED = timedelta(minutes=1)
+"""How long after it stopped a schedule is first checked for removal."""
+AFTER_ALL_TICKS = datetime(3000, 1, 1, tzinfo=UTC)
+"""`since` of a schedule that has stopped: no rule has a tick after it, for workers of earlier versions too."""
 ORPHANED = "No living worker's code names it any more."
 
 
@@ -98,6 +102,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """With overlap="queue", the ticks that wait for the earlier job to end."""
     problem: str | None = None
     """Why it does not fire, though it should."""
+    stopped_at: datetime | None = None
+    """When the schedule of a scheduled job stopped: it fired for the only time, or the job was cancelled.
+
+    It is kept so that a retry brings it back. `next_at` is then the time of the next check for its removal, no tick.
+    """
     named_at: datetime | None = None
     """When a worker last named it in its code; kept by the store beside the rest."""
     is_busy: bool = False
@@ -108,8 +117,25 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.definition.name
 
     @property
+    def is_job(self) -> bool:
+        """Whether it was made as a job: its name is then the job's id."""
+        return is_job_id(self.name)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has stopped and no job of it is unfinished; users see such a schedule as removed."""
+        return self.stopped_at is not None and not self.is_busy
+
+    @property
+    def next_tick_at(self) -> datetime | None:
+        """The next tick; None when nothing is to come."""
+        return self.next_at if self.stopped_at is None else None
+
+    @property
     def standing(self) -> Standing:
         """How it stands, in a word."""
+        if self.stopped_at is not None:
+            return "done"
         if self.is_paused:
             return "paused"
         if self.problem is not None:
@@ -123,7 +149,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def job(self, tick: datetime) -> NewJob:
         """The job of one tick; its id follows from the name and the tick, so that it cannot be made twice."""
         # [INV-21] One job per tick: whoever fires it, however often, makes the same job.
-        return self._job(tick, "", tick_at=tick)
+        made = self._job(tick, "", tick_at=tick)
+        if self.is_job and not self.definition.is_recurring and self.fired == 0:
+            # The only run of a scheduled job is the job itself, under the id that its maker was given.
+            return msgspec.structs.replace(made, id=JobId(self.name))
+        return made
 
     def job_now(self, now: datetime) -> NewJob:
         """The job of a run that a person asked for; asked for again at the same revision, it is the same job."""
@@ -165,6 +195,12 @@ def redefined(schedule: Schedule, definition: Definition, origin: Origin, now: d
     """The schedule with another definition; only where the rule is another one does its next tick change."""
     before = schedule.definition
     changed = msgspec.structs.replace(schedule, definition=definition, origin=origin, problem=None)
+    if schedule.stopped_at is not None and not definition.is_recurring:
+        # Its only run was made already; what changes about that run is the caller's to do.
+        definition.ticks(schedule.created_at)
+        return msgspec.structs.replace(changed, revision=next_revision(changed))
+    if schedule.stopped_at is not None:
+        return moved(msgspec.structs.replace(changed, stopped_at=None, backlog=()), now)
     is_same_rule = (before.cron, before.tz) == (definition.cron, definition.tz)
     is_rearmed = schedule.standing == "done" or schedule.problem is not None
     if schedule.is_paused or (is_same_rule and not is_rearmed):
@@ -182,7 +218,23 @@ def paused(schedule: Schedule) -> Schedule:
 
 def resumed(schedule: Schedule, now: datetime) -> Schedule:
     """The schedule with the first tick from now on as its next; what came while it was paused is not made up for."""
-    return moved(msgspec.structs.replace(schedule, is_paused=False, problem=None), now)
+    return moved(msgspec.structs.replace(schedule, is_paused=False, problem=None, stopped_at=None), now)
+
+
+def stopped(schedule: Schedule, now: datetime, made: NewJob | None = None) -> Schedule:
+    """The schedule without any tick to come, kept for a retry; `made` is the job that is made in the same step."""
+    changed = msgspec.structs.replace(
+        schedule,
+        is_paused=False,
+        problem=None,
+        backlog=(),
+        since=AFTER_ALL_TICKS,
+        stopped_at=now,
+        next_at=now + CHECK_STOPPED,
+    )
+    if made is not None:
+        changed = msgspec.structs.replace(changed, last_job_id=made.id, fired=changed.fired + 1)
+    return msgspec.structs.replace(changed, revision=next_revision(changed))
 
 
 def mended(schedule: Schedule) -> Schedule:

@@ -17,8 +17,8 @@ import msgspec
 from perdure.clock import Clock
 from perdure.errors import EngineBusy, EngineFull, EngineUnreachable, PerdureError
 from perdure.model.event import JobsEnqueued, Observer, ScheduleBroken, TicksFired
-from perdure.model.fire import Planned, plan, put_off
-from perdure.model.job import NewJob
+from perdure.model.fire import Planned, plan, plan_removal, put_off
+from perdure.model.job import JobId, NewJob
 from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import on_loop
@@ -77,12 +77,19 @@ class Scheduler:
             until = self._poll if due.next_at is None else max((due.next_at - due.now).total_seconds(), 0.001)
             self._quiet_until = looked + min(until, self._quiet)
             return min(self._poll, until)
-        steps = [(schedule, plan(schedule, due.now)) for schedule in due.schedules]
+        steps = [(each, plan(each, due.now)) for each in due.schedules if each.stopped_at is None]
+        steps += await self._removals([each for each in due.schedules if each.stopped_at is not None], due.now)
         taken = await self._take(steps, due.now)
         fired_at = due.now + timedelta(seconds=self._clock.monotonic() - looked)
         for before, planned in taken:
             self._tell(before, planned, fired_at)
         return 0.0 if taken else self._random.uniform(0.0, _BEATEN)
+
+    async def _removals(self, stopped: Sequence[Schedule], now: datetime) -> list[_Step]:
+        """What becomes of schedules that have stopped; their newest jobs decide."""
+        ids = [each.last_job_id for each in stopped if each.last_job_id is not None]
+        runs = {job.id: job for job in await self._store.get(ids) if job is not None} if ids else {}
+        return [(each, plan_removal(each, runs.get(each.last_job_id or JobId("")), now)) for each in stopped]
 
     async def _take(self, steps: Sequence[_Step], now: datetime) -> list[_Step]:
         """Take steps together; those that nobody else has taken. One that cannot be stored costs no other."""

@@ -52,8 +52,8 @@ class ScheduleStore(Protocol):
         """The schedules with these names, in order; None for those that do not exist."""
         ...
 
-    def schedules(self, *, limit: int, after: str | None = None) -> Reply[list[Schedule]]:
-        """Schedules by name; `after` is the last name of the page before."""
+    def schedules(self, *, limit: int, after: str | None = None, is_descending: bool = False) -> Reply[list[Schedule]]:
+        """Schedules by name, ascending unless told otherwise; `after` is the last name of the page before."""
         ...
 
     def remove_schedule(self, name: str) -> Reply[bool]:

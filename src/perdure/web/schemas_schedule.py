@@ -17,20 +17,26 @@ class ClassicJob(Document):
     """A request that is sent at each tick of a rule."""
 
     id: str
-    """The name of its schedule, which all of its runs carry."""
+    """The name of its schedule, which all of its runs carry; the id of a one-shot job's only run."""
     schedule: str | None
-    """Null once the schedule is gone: it has fired for the only time, or was deleted."""
+    """Null once the job has ended."""
     api: str
     type: ClassicType
     is_recurring: bool | None
-    """Null once the schedule is gone."""
+    """Null once the job has ended."""
     max_retry_count: int
     status: Literal["active", "paused", "done", "broken", "orphaned", "ended"]
-    """`ended`: the schedule is gone, its runs are still known."""
+    """`ended`: it was cancelled or deleted, or its only run succeeded, died or was cancelled."""
     next_execution_time: datetime | None
+    """When an unfinished run that has not started is due, else the next tick; while the only run of a one-shot job is
+    running, when that attempt was due."""
     last_execution_time: datetime | None
     last_status: ExecutionStatus | None
     """How the last attempt ended."""
+    last_run_id: str | None
+    """The unfinished run, else the newest; null before the first."""
+    why: str | None = None
+    """On request: why it is where it is."""
 
 
 class ClassicSchedule(Document):

@@ -27,6 +27,8 @@ def _change(ids: Sequence[JobId], change: Change) -> Script[list[ChangeAnswer]]:
         "queue": change.queue,
         "has_limit": change.max_attempts is not UNSET,
         "max_attempts": None if change.max_attempts is UNSET else change.max_attempts,
+        "args": change.args,
+        "delivery": change.delivery,
     }
     rows = yield Step("change", values)
     found: dict[str, ChangeAnswer] = {job_id: "changed" if is_changed else "wrong state" for job_id, is_changed in rows}

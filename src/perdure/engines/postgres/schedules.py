@@ -8,7 +8,7 @@ import msgspec
 
 from perdure.clock import from_microseconds
 from perdure.engines.postgres.enqueue import to_row
-from perdure.engines.postgres.rows import from_batch, from_moment, from_text, to_moment
+from perdure.engines.postgres.rows import from_batch, from_moment, from_optional_text, from_text, to_moment
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
@@ -45,9 +45,13 @@ def get_schedules(names: Sequence[str]) -> Verb[list[Schedule | None]]:
     return Verb(lambda: _get(names), is_repeatable=True)
 
 
-def schedules(limit: int, after: str | None) -> Verb[list[Schedule]]:
-    values = {"above": from_text(after or ""), "limit": max(0, limit)}
-    return Verb(lambda: _list(values), is_repeatable=True)
+def schedules(limit: int, after: str | None, is_descending: bool) -> Verb[list[Schedule]]:
+    values: dict[str, object] = {"limit": max(0, limit)}
+    if is_descending:
+        values["below"] = from_optional_text(after)
+        return Verb(lambda: _list("schedules_down", values), is_repeatable=True)
+    values["above"] = from_text(after or "")
+    return Verb(lambda: _list("schedules", values), is_repeatable=True)
 
 
 def remove_schedule(name: str) -> Verb[bool]:
@@ -77,8 +81,8 @@ def _get(names: Sequence[str]) -> Script[list[Schedule | None]]:
     return [found.get(name) for name in names]
 
 
-def _list(values: dict[str, object]) -> Script[list[Schedule]]:
-    return [_to_schedule(row) for row in (yield Step("schedules", values))]
+def _list(statement: str, values: dict[str, object]) -> Script[list[Schedule]]:
+    return [_to_schedule(row) for row in (yield Step(statement, values))]
 
 
 def _name(names: Sequence[str]) -> Script[None]:

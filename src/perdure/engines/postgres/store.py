@@ -256,8 +256,10 @@ class PostgresStore:
     def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
         return self._ask(schedules.get_schedules(names))
 
-    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
-        return self._ask(schedules.schedules(limit, after))
+    def schedules(
+        self, *, limit: int, after: str | None = None, is_descending: bool = False
+    ) -> Reply[builtins.list[Schedule]]:
+        return self._ask(schedules.schedules(limit, after, is_descending))
 
     def remove_schedule(self, name: str) -> Reply[bool]:
         return self._ask(schedules.remove_schedule(name))

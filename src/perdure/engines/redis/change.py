@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from perdure.clock import to_microseconds
 from perdure.engines.redis.jobs import MOST
+from perdure.engines.redis.record import within_or_beside
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.change import Change
@@ -23,7 +24,10 @@ def change(ids: Sequence[JobId], change: Change) -> Verb[list[ChangeAnswer]]:
     delay: Argument = b"" if change.delay is None else from_duration(change.delay)
     run_at: Argument = b"" if change.delay is not None or change.run_at is None else to_microseconds(change.run_at)
     limit = b"" if change.max_attempts is UNSET else optional(change.max_attempts) or b"="
-    what: tuple[Argument, ...] = (delay, run_at, optional(change.priority), optional(change.queue), limit)
+    delivery = b"=" if change.delivery == "at_least_once" else optional(change.delivery)
+    args, long_args = (b"", b"") if change.args is None else within_or_beside(change.args)
+    kept = (optional(change.priority), optional(change.queue), limit, delivery, args, long_args)
+    what: tuple[Argument, ...] = (delay, run_at, *kept)
     answers: list[ChangeAnswer] = []
     for first in range(0, len(ids), MOST):
         page = [job_id.encode() for job_id in ids[first : first + MOST]]

@@ -40,7 +40,7 @@ KEYS = (
         name="args",
         type="hash",
         holds="the id of each job whose arguments are too long for its record, and those arguments",
-        writers=("enqueue", "fire", "prune"),
+        writers=("enqueue", "fire", "change", "prune"),
     ),
     Key(
         name="errors",

@@ -35,11 +35,11 @@ def get_schedules(names: Sequence[str]) -> Verb[list[Schedule | None]]:
     return found
 
 
-def schedules(limit: int, after: str | None) -> Verb[list[Schedule]]:
+def schedules(limit: int, after: str | None, is_descending: bool) -> Verb[list[Schedule]]:
     found: list[Schedule] = []
     while len(found) < limit:
         asked = min(limit - len(found), MOST)
-        page = yield Call("schedules", ((after or "").encode(), asked))
+        page = yield Call("schedules", ((after or "").encode(), asked, b"1" if is_descending else b""))
         found += [_to_schedule(one) for one in page]
         if len(page) < asked:
             break

@@ -251,8 +251,10 @@ class RedisStore:
     def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
         return self._ask(lambda: schedules.get_schedules(names))
 
-    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
-        return self._ask(lambda: schedules.schedules(limit, after))
+    def schedules(
+        self, *, limit: int, after: str | None = None, is_descending: bool = False
+    ) -> Reply[builtins.list[Schedule]]:
+        return self._ask(lambda: schedules.schedules(limit, after, is_descending))
 
     def remove_schedule(self, name: str) -> Reply[bool]:
         return self._ask(lambda: schedules.remove_schedule(name))

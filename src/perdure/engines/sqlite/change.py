@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from perdure.engines.sqlite.rows import from_duration, from_moment
+from perdure.engines.sqlite.rows import from_duration, from_json_text, from_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.change import Change
 from perdure.model.job import JobId
@@ -37,4 +37,6 @@ def _values(change: Change, now: int) -> dict[str, Any]:
         "queue": change.queue,
         "has_limit": change.max_attempts is not UNSET,
         "max_attempts": None if change.max_attempts is UNSET else change.max_attempts,
+        "args": None if change.args is None else from_json_text(change.args),
+        "delivery": change.delivery,
     }

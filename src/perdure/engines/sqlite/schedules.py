@@ -31,9 +31,12 @@ def get_schedules(connection: sqlite3.Connection, now: int, names: Sequence[str]
     return [found.get(name) for name in names]
 
 
-def schedules(connection: sqlite3.Connection, now: int, limit: int, after: str | None) -> list[Schedule]:
-    values = {"above": after or "", "limit": max(0, limit)}
-    return [_to_schedule(row) for row in connection.execute(statement("schedules"), values).fetchall()]
+def schedules(
+    connection: sqlite3.Connection, now: int, limit: int, after: str | None, is_descending: bool
+) -> list[Schedule]:
+    name = "schedules_down" if is_descending else "schedules"
+    values = {"above": after or "", "below": after, "limit": max(0, limit)}
+    return [_to_schedule(row) for row in connection.execute(statement(name), values).fetchall()]
 
 
 def remove_schedule(connection: sqlite3.Connection, now: int, name: str) -> bool:

@@ -281,8 +281,11 @@ class SqliteStore:
     def get_schedules(self, names: Sequence[str]) -> Reply[builtins.list[Schedule | None]]:
         return self._read(functools.partial(schedules.get_schedules, names=names))
 
-    def schedules(self, *, limit: int, after: str | None = None) -> Reply[builtins.list[Schedule]]:
-        return self._read(functools.partial(schedules.schedules, limit=limit, after=after))
+    def schedules(
+        self, *, limit: int, after: str | None = None, is_descending: bool = False
+    ) -> Reply[builtins.list[Schedule]]:
+        read = functools.partial(schedules.schedules, limit=limit, after=after, is_descending=is_descending)
+        return self._read(read)
 
     def remove_schedule(self, name: str) -> Reply[bool]:
         return self._write(functools.partial(schedules.remove_schedule, name=name))

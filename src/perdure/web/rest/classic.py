@@ -1,25 +1,28 @@
 """Jobs of the form `{schedule, api, type, isRecurring, maxRetryCount}`: a request at each tick of a rule.
 
-Such a job is a schedule of the task `http`, and its id is the schedule's name, an id of its own. What it does at a tick
-is a run: a job like any other, with its own id, that carries the schedule's name.
+Such a job is a schedule of the task `http`, and its id is the schedule's name. What it does at a tick is a run: a job
+like any other, that carries the schedule's name. The only run of a one-shot job has the id of the scheduled job; the
+runs of a recurring one have ids of their own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import UNSET
 
-from perdure.admin import inspect, schedules
+from perdure.admin import inspect, operate, schedules
 from perdure.admin.document import attempt_document, moment, payload
 from perdure.admin.once import EnqueuedOnce, schedule_once
-from perdure.admin.runs import attempts_of, cancel_runs, newest_run
-from perdure.admin.selection import read_id
+from perdure.admin.runs import cancel_runs
+from perdure.admin.scheduled import ScheduledJob, attempts_over_runs
+from perdure.admin.selection import not_found, read_id
 from perdure.errors import JobNotFound, Refused, ScheduleNotFound
 from perdure.http.request import Request
 from perdure.http_task import TASK
-from perdure.model.job import Attempt, Job
+from perdure.model.change import Change
+from perdure.model.job import Attempt, Job, JobId
 from perdure.model.limit import DEFAULT_LIMIT
 from perdure.model.rule import parse_rule
 from perdure.model.schedule import Definition, Schedule
@@ -55,46 +58,51 @@ async def make(call: Call, body: ClassicBody) -> Answer:
     headers = dict(REPEATED) if done.is_repeated else {}
     headers["Location"] = f"{call.request.scope.get('root_path', '')}{API}/jobs/{name}"
     try:
-        document = await show(store, name)
+        document = await show(store, await _find(store, name))
     except JobNotFound:
         # Made by an earlier request with this key, and deleted since.
-        document = _document(name, None, definition, None, None)
+        gone = ScheduledJob(id=JobId(name), schedule=None, run=None)
+        document = _document(gone, definition, None)
     return Answer(document=document, status=201, headers=headers)
 
 
-async def show(store: Store, job_id: str) -> dict[str, Any]:
-    """A job of this form; raises JobNotFound."""
-    known, run = await _find(store, job_id)
-    last = await attempts_of(store, read_id(job_id), 1)
-    source = run if known is None else known.definition
+def is_classic(found: Job | ScheduledJob) -> TypeGuard[ScheduledJob]:
+    """Whether what an id stands for is a job of this form."""
+    if not isinstance(found, ScheduledJob):
+        return False
+    task = found.run.task if found.schedule is None and found.run is not None else None
+    return TASK in (task, None if found.schedule is None else found.schedule.definition.task)
+
+
+async def show(store: Store, found: ScheduledJob) -> dict[str, Any]:
+    """A job of this form."""
+    last = await attempts_over_runs(store, found, 1)
+    source = found.run if found.schedule is None else found.schedule.definition
     assert source is not None, "one of both was found"
-    return _document(read_id(job_id), known, source, run, last[0][1] if last else None)
+    return _document(found, source, last[0][1] if last else None)
 
 
-async def history(store: Store, job_id: str, limit: int) -> dict[str, Any]:
-    """The attempts over all runs of a job of this form, newest first; raises JobNotFound."""
-    await _find(store, job_id)
-    name = read_id(job_id)
-    return {"attempts": [_execution(name, job, attempt) for job, attempt in await attempts_of(store, name, limit)]}
+async def history(store: Store, found: ScheduledJob, limit: int) -> dict[str, Any]:
+    """The attempts over all runs of a job of this form, newest first."""
+    pairs = await attempts_over_runs(store, found, limit)
+    return {"attempts": [_execution(found.id, job, attempt) for job, attempt in pairs]}
 
 
-async def delete(store: Store, job_id: str) -> dict[str, Any]:
-    """Remove the schedule and cancel what is unfinished of its runs; raises JobNotFound, Refused when all has ended."""
-    known, _ = await _find(store, job_id)
-    name = read_id(job_id)
-    if known is not None:
-        await schedules.remove_schedule(store, name)
-    count = await cancel_runs(store, name)
-    if known is None and not count:
-        raise Refused(f"The job {name} has ended: its schedule is gone, and none of its runs is unfinished.")
-    return {"id": name, "answer": "cancelled"}
+async def delete(store: Store, found: ScheduledJob) -> dict[str, Any]:
+    """Remove the schedule and cancel what is unfinished of its runs; raises Refused when all has ended."""
+    if found.is_ended:
+        raise Refused(f"The job {found.id} has ended: its schedule is gone, and none of its runs is unfinished.")
+    if found.schedule is not None:
+        await store.remove_schedule(found.id)
+    await cancel_runs(store, found.id)
+    return {"id": found.id, "answer": "cancelled"}
 
 
 async def change(call: Call, body: ClassicChange) -> Answer:
     """Change a job that was made with a schedule."""
     store = await call.desk.store()
-    name = call.path["id"].lower()
-    await _require_changeable(store, name)
+    found = await _changeable(store, call.path["id"])
+    name = found.id
     if body.schedule is not UNSET:
         with pointing("/schedule"):
             parse_rule(body.schedule)
@@ -103,28 +111,29 @@ async def change(call: Call, body: ClassicChange) -> Answer:
             Request(url=body.api)
     is_paused = None if body.is_paused is UNSET else body.is_paused
     with pointing(""):
+        if found.schedule is not None and found.schedule.stopped_at is not None and body.is_recurring is not True:
+            await _change_only_run(call, found, body)
+            is_paused = None
         await schedules.change_schedule(store, name, lambda known: _changed(call, known, body), is_paused=is_paused)
-    return Answer(document=await show(store, name))
+    return Answer(document=await show(store, await _find(store, name)))
 
 
 async def show_schedule(call: Call) -> Answer:
     """When a job runs: one that was made with a schedule, or by one."""
     store = await call.desk.store()
-    job_id = call.path["id"].lower()
-    try:
-        made = await inspect.get(store, job_id)
-    except JobNotFound:
-        known, run = await _find(store, job_id)
-        if known is None:
+    found = await inspect.look_up(store, call.path["id"])
+    if isinstance(found, ScheduledJob):
+        if found.schedule is None or found.is_ended:
             raise ScheduleNotFound(
-                f"The schedule of the job {job_id} is gone.", "It has fired for the only time, or was deleted."
-            ) from None
+                f"The schedule of the job {found.id} is gone.", "The job has ended, was cancelled or was deleted."
+            )
+        known, run = found.schedule, found.run
     else:
-        if made.schedule is None:
-            raise ScheduleNotFound(f"The job {job_id} was not made by a schedule.", "It runs once; see its run_at.")
-        known, run = await schedules.schedule(store, made.schedule), made
+        if found.schedule is None:
+            raise ScheduleNotFound(f"The job {found.id} was not made by a schedule.", "It runs once; see its run_at.")
+        known, run = await schedules.schedule(store, found.schedule), found
     document = {
-        "job_id": job_id,
+        "job_id": found.id,
         "name": known.name,
         "schedule": known.definition.cron,
         "tz": known.definition.tz,
@@ -132,7 +141,7 @@ async def show_schedule(call: Call) -> Answer:
         "is_recurring": known.definition.is_recurring,
         "is_paused": known.is_paused,
         "next_execution_time": _next(known, run),
-        "next_tick": moment(known.next_at),
+        "next_tick": moment(known.next_tick_at),
         "last_tick": moment(known.last_tick_at),
     }
     return Answer(document=document)
@@ -176,48 +185,79 @@ def _changed(call: Call, known: Definition, body: ClassicChange) -> Definition:
     return msgspec.structs.replace(known, **given)
 
 
-async def _find(store: Store, job_id: str) -> tuple[Schedule | None, Job | None]:
-    """The schedule, while there is one, and its newest run, if any; raises JobNotFound where there is neither."""
-    name = read_id(job_id)
-    [known] = await store.get_schedules([name])
-    run = await newest_run(store, name)
-    if known is not None and known.definition.task != TASK:
-        known = None
-    if run is not None and run.task != TASK:
-        run = None
-    if known is None and run is None:
-        raise JobNotFound(f"No job has the id {name}.", "Finished jobs are pruned after the retention time.")
-    return known, run
+async def _find(store: Store, job_id: str) -> ScheduledJob:
+    """The job of this form with this id; raises JobNotFound."""
+    found = await inspect.look_up(store, job_id)
+    if not is_classic(found):
+        raise not_found(read_id(job_id))
+    return found
 
 
-async def _require_changeable(store: Store, job_id: str) -> None:
-    try:
-        known, _ = await _find(store, job_id)
-    except JobNotFound:
-        await inspect.get(store, job_id)
+async def _changeable(store: Store, job_id: str) -> ScheduledJob:
+    found = await inspect.look_up(store, job_id)
+    if not is_classic(found):
         raise Refused(
-            f"The job {job_id} was not made with a schedule, so it has none of these fields.",
+            f"The job {found.id} was not made with a schedule, so it has none of these fields.",
             "Its delay, run_at, priority, queue and limit can be changed.",
-        ) from None
-    if known is None:
-        raise Refused(f"The job {job_id} has ended: its schedule is gone.", "Make a new one.")
+        )
+    if found.schedule is None or found.is_ended:
+        raise Refused(f"The job {found.id} has ended: its schedule is gone.", "Make a new one, or retry it first.")
+    if found.schedule.stopped_at is not None and found.schedule.definition.is_recurring:
+        raise Refused(f"The job {found.id} is being cancelled.", "Wait until its run has ended, then retry it.")
+    return found
 
 
-def _document(
-    name: str, known: Schedule | None, source: Definition | Job, run: Job | None, attempt: Attempt | None
-) -> dict[str, Any]:
+async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange) -> None:
+    """Apply a change to the only run of a one-shot job, which was made already; raises Refused, WrongState."""
+    assert found.schedule is not None, "a job without a schedule cannot be changed"
+    assert found.run is not None, "a one-shot job that has fired has a run"
+    if body.is_paused is True:
+        raise Refused(
+            f"The job {found.id} has begun to run, and a run that has begun cannot be paused.",
+            "Cancel it; a retry brings it back.",
+        )
+    before, after = found.schedule.definition, _changed(call, found.schedule.definition, body)
+    store = await call.desk.store()
+    now = await store.now()
+    change = Change(
+        run_at=after.ticks(found.schedule.created_at).after(now) if body.schedule is not UNSET else None,
+        args=None if after.args == before.args else after.args,
+        delivery=after.delivery,
+        max_attempts=after.max_attempts,
+    )
+    await operate.change(store, found.run.id, change)
+
+
+def _document(found: ScheduledJob, source: Definition | Job, attempt: Attempt | None) -> dict[str, Any]:
+    known = None if found.is_ended else found.schedule
     return {
-        "id": name,
+        "id": found.id,
         "schedule": None if known is None else known.definition.cron,
         "api": _api(source),
         "type": _TYPES[source.delivery],
         "is_recurring": None if known is None else known.definition.is_recurring,
         "max_retry_count": (source.max_attempts or DEFAULT_LIMIT) - 1,
-        "status": "ended" if known is None else known.standing,
-        "next_execution_time": _next(known, run),
+        "status": _standing(found),
+        "next_execution_time": None if found.is_ended else _next(known, found.run),
         "last_execution_time": None if attempt is None else moment(attempt.started_at),
-        "last_status": None if attempt is None else _status(attempt),
+        "last_status": _last_status(found, attempt),
+        "last_run_id": None if found.run is None else found.run.id,
     }
+
+
+def _standing(found: ScheduledJob) -> str:
+    if found.is_ended:
+        return "ended"
+    if found.schedule is None or found.schedule.stopped_at is not None:
+        # The schedule does not fire again, but a run of it is unfinished.
+        return "active"
+    return found.schedule.standing
+
+
+def _last_status(found: ScheduledJob, attempt: Attempt | None) -> str | None:
+    if found.run is not None and found.run.state == "cancelled":
+        return "CANCELLED"
+    return None if attempt is None else _status(attempt)
 
 
 def _api(source: Definition | Job) -> str:
@@ -226,10 +266,13 @@ def _api(source: Definition | Job) -> str:
 
 
 def _next(known: Schedule | None, run: Job | None) -> str | None:
-    """The next retry of an unfinished run, else the next tick."""
+    """When an unfinished run that has not started is due, else the next tick; without one, when the attempt was due."""
     if run is not None and run.state in ("waiting", "ready"):
         return moment(run.run_at)
-    return None if known is None else moment(known.next_at)
+    next_at = None if known is None else known.next_tick_at
+    if next_at is None and run is not None and run.state == "running":
+        next_at = run.run_at
+    return moment(next_at)
 
 
 def _execution(name: str, job: Job, attempt: Attempt) -> dict[str, Any]:

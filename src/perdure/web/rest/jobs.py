@@ -11,10 +11,10 @@ from msgspec.structs import fields
 from perdure.admin import inspect, operate
 from perdure.admin.document import attempt_document, job_document
 from perdure.admin.once import EnqueuedOnce, enqueue_once
-from perdure.errors import JobNotFound, Refused
+from perdure.admin.scheduled import ScheduledJob
 from perdure.model.change import make_change
 from perdure.model.event import JobsEnqueued
-from perdure.model.job import NewJob
+from perdure.model.job import Job, NewJob
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
 from perdure.web.intake import camel
@@ -84,10 +84,13 @@ async def make_jobs(call: Call) -> Answer:
 async def show_job(call: Call) -> Answer:
     """One job."""
     store = await call.desk.store()
-    try:
-        job = await inspect.get(store, call.path["id"])
-    except JobNotFound:
-        return Answer(document=await classic.show(store, call.path["id"]))
+    found = await inspect.look_up(store, call.path["id"])
+    if classic.is_classic(found):
+        document = await classic.show(store, found)
+        if call.query.why:
+            document["why"] = await inspect.why(store, found.as_job(await store.now()))
+        return Answer(document=document)
+    job = found if isinstance(found, Job) else found.as_job(await store.now())
     document = job_document(job)
     if call.query.why:
         document["why"] = await inspect.why(store, job)
@@ -97,10 +100,10 @@ async def show_job(call: Call) -> Answer:
 async def show_history(call: Call) -> Answer:
     """The attempts of one job."""
     store = await call.desk.store()
-    try:
-        attempts = await inspect.history(store, call.path["id"], call.query.limit)
-    except JobNotFound:
-        return Answer(document=await classic.history(store, call.path["id"], call.query.limit))
+    found = await inspect.look_up(store, call.path["id"])
+    if classic.is_classic(found):
+        return Answer(document=await classic.history(store, found, call.query.limit))
+    attempts = await inspect.history(store, found.id, call.query.limit)
     return Answer(document={"attempts": [attempt_document(attempt) for attempt in attempts]})
 
 
@@ -114,17 +117,9 @@ async def change_job(call: Call) -> Answer:
     with pointing(""):
         change = make_change(**given, unset=unset)
     store = await call.desk.store()
-    try:
-        job = await operate.change(store, call.path["id"], change)
-    except JobNotFound:
-        document = await classic.show(store, call.path["id"])
-        if not change.is_empty:
-            raise Refused(
-                f"The job {document['id']} was made with a schedule, and has none of these fields.",
-                "Its schedule, api, type, is_recurring, max_retry_count and is_paused can be changed.",
-            ) from None
-        return Answer(document=document)
-    return Answer(document=job_document(job))
+    job = await operate.change(store, call.path["id"], change)
+    found = await inspect.look_up(store, job.id)
+    return Answer(document=await classic.show(store, found) if classic.is_classic(found) else job_document(job))
 
 
 async def cancel_job(call: Call) -> Answer:
@@ -136,18 +131,19 @@ async def cancel_job(call: Call) -> Answer:
 
 async def delete_job(call: Call) -> Answer:
     """Cancel one job; one that was made with a schedule together with its schedule."""
-    try:
-        return await cancel_job(call)
-    except JobNotFound:
-        return Answer(document=await classic.delete(await call.desk.store(), call.path["id"]))
+    store = await call.desk.store()
+    found = await inspect.look_up(store, call.path["id"])
+    if isinstance(found, ScheduledJob):
+        return Answer(document=await classic.delete(store, found))
+    return await cancel_job(call)
 
 
 async def retry_job(call: Call) -> Answer:
     """Make one job ready."""
     store = await call.desk.store()
     job_id = call.path["id"].lower()
-    await operate.retry(store, job_id)
-    return Answer(document={"id": job_id, "state": "ready"})
+    state = await operate.retry(store, job_id, call.desk.app.observer)
+    return Answer(document={"id": job_id, "state": state})
 
 
 async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:

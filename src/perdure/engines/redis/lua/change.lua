@@ -1,7 +1,9 @@
--- change: makes waiting or ready jobs due at another time, come before others, stand in another queue, or try more or less.
+-- change: makes waiting or ready jobs due at another time, come before others, stand in another queue, try more or less, or
+--     run with other arguments.
 -- KEYS: the store's prefix.
--- ARGV: now, sender, delay, run_at, priority, queue, max_attempts; then ids. Of delay and run_at at most one is not ''; what
---     follows them is '' for as it is, else '=' and it; '=' alone takes max_attempts back.
+-- ARGV: now, sender, delay, run_at, priority, queue, max_attempts, delivery, args, long args; then ids. Of delay and run_at at
+--     most one is not ''; what follows them is '' for as it is, else '=' and it; '=' alone takes max_attempts back, or means
+--     at_least_once. Of args and long args one is given, or none for as they are.
 -- Returns: for each id `changed`, `wrong state` or `not found`.
 -- Guarantees: a job that a worker has claimed is left as it is; one that is changed is claimed as it then is.
 --+ start
@@ -11,16 +13,17 @@
 --+ counts
 --+ lines
 --+ room
-local FIRST = 8
+local FIRST = 11
 local run_at
 if ARGV[3] ~= '' then
   run_at = after(ARGV[3])
 elseif ARGV[4] ~= '' then
   run_at = ARGV[4]
 end
-local priority, queue, limit = given(ARGV[5]), given(ARGV[6]), given(ARGV[7])
+local priority, queue, limit, delivery = given(ARGV[5]), given(ARGV[6]), given(ARGV[7]), given(ARGV[8])
+local args, long_args = ARGV[9], given(ARGV[10])
 expect('zset', 'waiting')
-expect('hash', 'records', 'counts')
+expect('hash', 'records', 'counts', 'args')
 if priority and (not tonumber(priority) or math.abs(tonumber(priority)) > 100) then
   return redis.error_reply('PERDURE A priority is a whole number from -100 to 100.')
 end
@@ -41,6 +44,14 @@ local function change(id, job)
   end
   job[PRIORITY] = priority or job[PRIORITY]
   job[MAX_ATTEMPTS] = limit or job[MAX_ATTEMPTS]
+  job[DELIVERY] = delivery or job[DELIVERY]
+  if long_args then
+    job[ARGS] = ''
+    redis.call('HSET', prefix .. 'args', id, long_args)
+  elseif args ~= '' then
+    job[ARGS] = args
+    redis.call('HDEL', prefix .. 'args', id)
+  end
   write_job(id, job)
   count(job[STATE], lane, job[QUEUE], 1)
   stand(job[STATE], lane, job[QUEUE], tonumber(job[PRIORITY]), job[RUN_AT], id)
