@@ -20,7 +20,7 @@ def test_health_exits_with_1_when_something_is_degraded_and_says_what_to_do(perd
     scene.dead()
     result = perdure("health")
     assert result.exit_code == 1
-    assert "1 jobs reached their limit" in result.stdout
+    assert "1 job reached its limit" in result.stdout
     assert "perdure dlq groups" in result.stdout
     scene.register(lease=timedelta(hours=1))
     assert perdure("health", "--exhausted", "1").exit_code == 0

@@ -71,7 +71,7 @@ def test_the_limit_that_is_told_is_the_one_that_a_rule_for_the_error_lowered() -
     (line,) = lines(first, form="json")
     assert json.loads(line)["max_attempts"] == 2
     last = attempt(raised(), retry=rules, attempt=2, failures=1)
-    assert message(last).startswith(f"Job {JOB} failed after 1 retries, dead (exhausted)")
+    assert message(last).startswith(f"Job {JOB} failed after 1 retry, dead (exhausted)")
     other = attempt(raised("OSError"), retry=rules)
     assert "scheduling retry 1/3 in 1s" in message(other)
 

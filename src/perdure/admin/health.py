@@ -17,6 +17,7 @@ from perdure.model.thresholds import Thresholds
 from perdure.store import Store
 from perdure.store.reads import QueueInfo, SchemaStatus
 from perdure.store.workers import WorkerInfo
+from perdure.wording import plural
 
 Level = Literal["ok", "note", "degraded", "failed"]
 LEVELS: tuple[Level, ...] = ("ok", "note", "degraded", "failed")
@@ -107,14 +108,15 @@ def _workers(
     alive = [worker for worker in registered if worker.lease_until > numbers.at]
     for worker in registered:
         if worker.lease_until <= numbers.at:
-            text = f"the lease of {worker.id} on {worker.host} ran out, and it holds {worker.running} jobs"
+            text = f"the lease of {worker.id} on {worker.host} ran out, and it holds {plural(worker.running, 'job')}"
             hint = "any living worker recovers them; see why it went: its log, the machine's memory"
             yield Finding(check="leases", level="degraded", text=text, hint=hint)
     served = {name for worker in alive for name in worker.queues}
     due = [queue for queue in queues if (queue.ready or queue.name in lately.overdue) and not queue.is_paused]
     unserved = [queue for queue in due if queue.name not in served]
     for queue in unserved:
-        text = f"{queue.ready:,} ready and {queue.waiting:,} waiting jobs in {queue.name}: no living worker serves it"
+        jobs = f"{queue.ready:,} ready and {plural(queue.waiting, 'waiting job')} in {queue.name}"
+        text = f"{jobs}: no living worker serves it"
         yield Finding(check="workers", level="failed", text=text, hint=f"perdure worker MODULE:APP -q {queue.name}")
     if not unserved:
         yield Finding(check="workers", level="ok" if alive else "note", text=f"{len(alive)} alive")
@@ -124,7 +126,7 @@ def _queues(queues: Sequence[QueueInfo], numbers: Stats, lately: Pulse, threshol
     for queue in queues:
         if queue.is_paused:
             why = f" ({queue.pause_reason})" if queue.pause_reason else ""
-            text = f"{queue.name} is paused{why} with {queue.ready:,} ready jobs"
+            text = f"{queue.name} is paused{why} with {plural(queue.ready, 'ready job')}"
             level: Level = "degraded" if queue.ready else "note"
             yield Finding(check="queues", level=level, text=text, hint=f"perdure queues resume {queue.name}")
     ages = {queue.name: _age(queue, numbers, lately) for queue in queues if not queue.is_paused}
@@ -138,12 +140,12 @@ def _queues(queues: Sequence[QueueInfo], numbers: Stats, lately: Pulse, threshol
 
 
 def _lately(lately: Pulse, thresholds: Thresholds) -> Iterator[Finding]:
-    of = f"of the newest {lately.attempts:,} attempts" if lately.is_sample else f"of {lately.attempts:,} attempts"
+    of = f"of{' the newest' if lately.is_sample else ''} {plural(lately.attempts, 'attempt')}"
     span = _shown(lately.window)
     text = f"{lately.retry_rate:.1%} {of} in {span} were retries"
     is_high = lately.attempts >= thresholds.least_attempts and lately.retry_rate > thresholds.retry_rate
     yield _judged("retry rate", is_high, text, f"{thresholds.retry_rate:.0%}", "what fails: 'perdure dlq groups'")
-    text = f"{lately.exhausted:,} jobs reached their limit in {span}"
+    text = f"{plural(lately.exhausted, 'job')} reached {'its' if lately.exhausted == 1 else 'their'} limit in {span}"
     is_high = lately.exhausted > thresholds.exhausted
     yield _judged("limits", is_high, text, str(thresholds.exhausted), "'perdure dlq groups', then 'perdure dlq replay'")
     text = f"95 % of the newest attempts began within {_shown(lately.wait)} after they were due"
@@ -164,7 +166,7 @@ def _judged(check: str, is_high: bool, text: str, limit: str, hint: str) -> Find
 def _forwards(failed: int) -> Finding:
     if not failed:
         return Finding(check="forwarding", level="ok", text="no dead letter failed to be forwarded")
-    text = f"{failed:,} dead jobs could not be handed to their sink"
+    text = f"{plural(failed, 'dead job')} could not be handed to {'its' if failed == 1 else 'their'} sink"
     return Finding(check="forwarding", level="failed", text=text, hint="they are kept here; see 'perdure dlq ls'")
 
 

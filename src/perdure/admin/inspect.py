@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
 
-from perdure.admin.scheduled import ScheduledJob, attempts_over_runs, find, list_scheduled
+from perdure.admin.scheduled import (
+    ScheduledJob,
+    attempts_over_runs,
+    find,
+    list_scheduled,
+    scheduled_as_jobs,
+)
 from perdure.admin.selection import read_filters, read_id, require_dead
 from perdure.admin.standing import standing
 from perdure.admin.steps import Mapped, Steps, ask, stepped
@@ -68,6 +74,16 @@ def get(store: Store, job_id: str) -> Steps[Job]:
         return found
     now = yield from ask(store.now())
     return found.as_job(now)
+
+
+@stepped
+def get_many(store: Store, ids: Sequence[JobId]) -> Steps[builtins.list[Job]]:
+    """The jobs and scheduled jobs with these ids, as far as there are any; in no order."""
+    jobs = [job for job in (yield from ask(store.get(ids))) if job is not None]
+    found = {job.id for job in jobs if job.schedule != job.id}
+    others = [job_id for job_id in ids if job_id not in found]
+    scheduled = (yield from scheduled_as_jobs(store, others)) if others else []
+    return builtins.list({job.id: job for job in [*jobs, *scheduled]}.values())
 
 
 @stepped

@@ -106,7 +106,8 @@ def _tidying_undisturbed() -> Iterator[None]:
 def _print(found: Figures) -> None:
     from perdure.cli.bench_verdict import shown_rate, shown_time, verdict
 
-    output.say(f"{found.engine} {found.version}, one worker with {found.concurrency} slots. {found.durability}")
+    slots = output.plural(found.concurrency, "slot")
+    output.say(f"{found.engine} {found.version}, one worker with {slots}. {found.durability}")
     output.say("")
     rows = [
         [name, f"{speed.jobs:,}", f"{speed.elapsed:.2f}", shown_rate(speed.rate) if speed.jobs else "-"]

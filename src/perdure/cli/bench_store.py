@@ -31,6 +31,7 @@ from perdure.store.forwards import DueForwards
 from perdure.store.jobs import Ended, Promoted, Reaped
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due
+from perdure.wording import plural
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ class Place:
         )
         if left:
             raise EngineError(
-                f"{left:,} jobs of the bench are still in the queue {self.queue}.",
+                f"{plural(left, 'job')} of the bench {'is' if left == 1 else 'are'} still in the queue {self.queue}.",
                 f"Nobody runs them. Cancel what is left: perdure jobs cancel --queue {self.queue}",
             )
 

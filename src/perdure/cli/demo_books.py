@@ -9,6 +9,7 @@ import msgspec
 
 from perdure.cli.demo_ledger import Entry
 from perdure.model.job import Job, JobId
+from perdure.wording import plural
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +89,9 @@ def check_books(
 
 
 def _all_ended(limits: Mapping[JobId, int], jobs: Mapping[JobId, Job], stored: int) -> Check:
-    faults = [f"the store has {stored} jobs, and {len(limits)} were enqueued"] if stored != len(limits) else []
+    faults = (
+        [f"the store has {plural(stored, 'job')}, and {len(limits)} were enqueued"] if stored != len(limits) else []
+    )
     for job_id in limits:
         job = jobs.get(job_id)
         if job is None:
@@ -110,7 +113,7 @@ def _successes_happened(ended: Sequence[Job], ledger: Sequence[Entry]) -> Check:
 
 def _limits_held(limits: Mapping[JobId, int], starts: Mapping[JobId, int]) -> Check:
     faults = [
-        f"{job_id} was started {count} times, and its limit is {limits.get(job_id, 0)}"
+        f"{job_id} was started {plural(count, 'time')}, and its limit is {limits.get(job_id, 0)}"
         for job_id, count in starts.items()
         if count > limits.get(job_id, 0)
     ]
@@ -119,14 +122,14 @@ def _limits_held(limits: Mapping[JobId, int], starts: Mapping[JobId, int]) -> Ch
 
 def _at_most_once_held(ended: Sequence[Job], starts: Mapping[JobId, int]) -> Check:
     once = [job for job in ended if job.delivery == "at_most_once"]
-    faults = [f"{job.id} was started {starts[job.id]} times" for job in once if starts.get(job.id, 0) > 1]
+    faults = [f"{job.id} was started {plural(starts[job.id], 'time')}" for job in once if starts.get(job.id, 0) > 1]
     return Check(sentence=f"none of the {len(once)} at-most-once jobs was started twice", faults=tuple(faults))
 
 
 def _attempts_known(jobs: Mapping[JobId, Job], ledger: Sequence[Entry]) -> Check:
     started = Counter((entry.job_id, entry.attempt) for entry in ledger if entry.kind == "start")
     faults = [
-        f"attempt {attempt} of {job_id} was started {count} times"
+        f"attempt {attempt} of {job_id} was started {plural(count, 'time')}"
         for (job_id, attempt), count in started.items()
         if count > 1
     ]

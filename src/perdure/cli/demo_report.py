@@ -17,6 +17,7 @@ from perdure.cli.demo_run import WORKERS, Played
 from perdure.cli.demo_tasks import LEASE, store_url
 from perdure.cli.demo_view import is_lively
 from perdure.model.job import JobId
+from perdure.wording import plural
 
 _MOST_FAULTS = 5
 _MEANINGS = {
@@ -31,7 +32,7 @@ _MEANINGS = {
 
 def print_opening(jobs: int, stream: TextIO) -> None:
     """Say what is about to happen."""
-    _print(stream, f"{jobs} jobs, {WORKERS} worker processes, and services that fail on purpose.", bold=True)
+    _print(stream, f"{plural(jobs, 'job')}, {WORKERS} worker processes, and services that fail on purpose.", bold=True)
     lease = f"{LEASE.total_seconds():g} s"
     _print(stream, f"All in a throw-away SQLite file. A silent worker keeps its jobs for {lease}.")
     _print(stream)
@@ -42,7 +43,7 @@ def print_books(books: Books, played: Played, stream: TextIO) -> None:
     _print(stream)
     _print(stream, "The books", bold=True)
     rows = [
-        ("enqueued", books.enqueued, f"asked for {played.asked} times; a unique key is made once"),
+        ("enqueued", books.enqueued, f"asked for {plural(played.asked, 'time')}; a unique key is made once"),
         ("= succeeded", books.succeeded, ""),
         ("+ dead", books.dead, ""),
         *((f"    {reason}", count, _MEANINGS.get(reason, "")) for reason, count in books.dead_by_reason.items()),

@@ -20,6 +20,7 @@ from perdure.cli.demo_view import Standing, Tone, View
 from perdure.clock import Clock
 from perdure.errors import PerdureError, WrongState
 from perdure.model.job import JobId
+from perdure.wording import plural
 
 WORKERS = 2
 
@@ -116,7 +117,7 @@ class Run:
         began = self._clock.monotonic()
         self._enqueue(self._cast.crowd)
         took = 1000 * (self._clock.monotonic() - began)
-        self._say(f"{len(self._limits)} jobs are accepted and durable, in one batch of {took:.0f} ms", "good")
+        self._say(f"{plural(len(self._limits), 'job')} accepted and durable, in one batch of {took:.0f} ms", "good")
         self._say("one of them was asked for twice with the same unique key, and made once", "good")
 
     def _enqueue(self, parts: Sequence[Part]) -> list[JobId]:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from perdure.cli.output import harmless
+from perdure.wording import plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -138,7 +139,7 @@ def _drawn(standing: Standing) -> RenderableType:
     bar.add_row(
         ProgressBar(total=standing.total, completed=standing.ended, width=44),
         Text(f"{percent:3d} %  {standing.ended}/{standing.total}", style="bold"),
-        Text(f"{standing.seconds:.0f} s · {standing.workers} workers", style="bright_black"),
+        Text(f"{standing.seconds:.0f} s · {plural(standing.workers, 'worker')}", style="bright_black"),
     )
     numbers = Text()
     for state in _STATES:

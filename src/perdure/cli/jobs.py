@@ -70,7 +70,8 @@ def show(session: Session, job_id: str) -> None:
 def cancel(session: Session, job_ids: tuple[str, ...], filters: dict[str, Any], dry_run: bool, yes: bool) -> int:
     """Cancel jobs by id, or all live jobs that match the filters.
 
-    A running job's worker is asked to stop it. Several jobs at once are confirmed first.
+    A running job's worker is asked to stop it. A job that was made with a schedule stops for good, whether it has a
+    run or not. Several jobs at once are confirmed first.
     """
     if bool(job_ids) == bool(filters):
         raise BadOption("Which jobs?", "Give job ids, or filters such as --task or --queue, but not both.")
@@ -93,12 +94,14 @@ def cancel(session: Session, job_ids: tuple[str, ...], filters: dict[str, Any], 
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
 @store_options
 def retry(session: Session, job_ids: tuple[str, ...]) -> int:
-    """Make waiting, dead or cancelled jobs ready now."""
+    """Make waiting, dead or cancelled jobs ready now.
+
+    Of a job that was made with a schedule the unfinished or last run; before its first run that one is made now.
+    """
     with session.store() as store:
 
         def make_ready(job_id: str) -> str:
-            operate.retry(store, job_id).wait()
-            return "ready"
+            return operate.retry(store, job_id).wait()
 
         return _do_each(session, job_ids, make_ready)
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from perdure.wording import plural as plural  # the same for every command
+
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _SPACE = re.compile(r"\s+")
@@ -156,11 +158,6 @@ def rough(duration: timedelta | None) -> str:
         elif parts:
             break
     return "".join(parts[:2])
-
-
-def plural(count: int, noun: str) -> str:
-    """A number with its noun: `1 job`, `2 jobs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -113,8 +113,7 @@ def print_waits(found: Forecast, limit: int) -> None:
 
 def _sums(found: Forecast) -> list[tuple[str, str]]:
     retry = found.policy
-    retries = "1 retry" if retry.max_retries == 1 else f"{retry.max_retries:,} retries"
-    limit = f"{plural(retry.max_attempts, 'attempt')} ({retries})"
+    limit = f"{plural(retry.max_attempts, 'attempt')} ({plural(retry.max_retries, 'retry')})"
     if retry.max_attempts == HIGHEST_LIMIT:
         limit = f"unlimited ({HIGHEST_LIMIT:,} attempts)"
     sums = [("limit", limit)]

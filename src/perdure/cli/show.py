@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 from perdure.admin import inspect
-from perdure.admin.document import attempt_document, forward_document, job_document, payload
+from perdure.admin.document import attempt_document, forward_document, job_document, moment, payload
+from perdure.admin.scheduled import ScheduledJob
+from perdure.admin.schedules import description
 from perdure.cli import output
 from perdure.cli.session import Session
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
 from perdure.model.limit import HIGHEST_LIMIT
+from perdure.model.schedule import Schedule
 from perdure.store import Store
 
 _TRACE_LINES = 12
 
 
 def show_job(session: Session, store: Store, job_id: str) -> None:
-    """Print everything about a job."""
-    job = inspect.get(store, job_id).wait()
-    attempts = store.history(job.id, 100).wait()
-    forward = store.forwards([job.id]).wait().get(job.id)
+    """Print everything about a job; of one that was made with a schedule, over all of its runs."""
+    found = inspect.look_up(store, job_id).wait()
     now = store.now().wait()
+    scheduled = found if isinstance(found, ScheduledJob) else None
+    job = found.as_job(now) if isinstance(found, ScheduledJob) else found
+    run_id = job.id if scheduled is None or scheduled.run is None else scheduled.run.id
+    attempts = inspect.history(store, job_id, 100).wait()
+    forward = store.forwards([run_id]).wait().get(run_id) if job.state == "dead" else None
     why = inspect.why(store, job).wait()
+    schedule = None if scheduled is None or scheduled.is_ended else scheduled.schedule
     if session.is_json:
         session.emit(
             {
                 **job_document(job),
                 "forward": forward_document(forward),
                 "why": why,
-                "attempts": [attempt_document(attempt) for attempt in attempts],
+                "attempts": [_attempt_document(attempt, job) for attempt in attempts],
+                **({} if scheduled is None else _scheduled_document(scheduled, schedule)),
                 "next": _next_steps(job, forward),
             }
         )
         return
-    output.fields(_facts(job, why, now) + forward_facts(forward, now))
+    output.fields(_facts(job, why, now) + _schedule_facts(job, scheduled, schedule, now) + forward_facts(forward, now))
     output.heading("arguments")
     output.say(pretty(job.args))
     if job.result is not None:
@@ -61,7 +70,7 @@ def forward_brief(forward: Forward | None, now: datetime) -> str:
 
 
 def _tries(forward: Forward) -> str:
-    return "1 try" if forward.tries == 1 else f"{forward.tries:,} tries"
+    return output.plural(forward.tries, "try")
 
 
 def forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str]]:
@@ -103,9 +112,6 @@ def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
         facts.append(("timeout", output.rough(job.timeout)))
     if job.unique is not None:
         facts.append(("unique", job.unique))
-    if job.schedule is not None:
-        tick = "run by hand" if job.tick_at is None else f"tick of {output.absolute(job.tick_at)}"
-        facts.append(("schedule", f"{job.schedule} ({tick})"))
     facts += [
         ("priority", str(job.priority)),
         ("delivery", job.delivery.replace("_", " ")),
@@ -118,6 +124,43 @@ def _facts(job: Job, why: str, now: datetime) -> list[tuple[str, str]]:
     return facts
 
 
+def _schedule_facts(
+    job: Job, scheduled: ScheduledJob | None, schedule: Schedule | None, now: datetime
+) -> list[tuple[str, str]]:
+    """The schedule that made a job; of a job that was made with a schedule, its rule, its next time and its run."""
+    if scheduled is None:
+        if job.schedule is None:
+            return []
+        tick = "run by hand" if job.tick_at is None else f"tick of {output.absolute(job.tick_at)}"
+        return [("schedule", f"{job.schedule} ({tick})")]
+    facts: list[tuple[str, str]] = []
+    if schedule is not None:
+        known = schedule.definition
+        facts.append(("schedule", f"{known.cron} ({description(schedule) or schedule.problem}), {schedule.standing}"))
+        facts.append(("recurring", "yes" if known.is_recurring else "no"))
+        if schedule.next_tick_at is not None:
+            facts.append(("next tick", output.when(schedule.next_tick_at, now)))
+    if scheduled.run is not None and scheduled.run.id != job.id:
+        facts.append(("last run", f"{scheduled.run.id} ({scheduled.run.state})"))
+    return facts
+
+
+def _scheduled_document(scheduled: ScheduledJob, schedule: Schedule | None) -> dict[str, Any]:
+    return {
+        "last_run_id": None if scheduled.run is None else scheduled.run.id,
+        "cron": None if schedule is None else schedule.definition.cron,
+        "is_recurring": None if schedule is None else schedule.definition.is_recurring,
+        "is_paused": None if schedule is None else schedule.is_paused,
+        "next_tick_at": None if schedule is None else moment(schedule.next_tick_at),
+    }
+
+
+def _attempt_document(attempt: Attempt, job: Job) -> dict[str, Any]:
+    """An attempt; of a run with an id of its own with that id."""
+    document = attempt_document(attempt)
+    return document if attempt.job_id == job.id else {**document, "run_id": attempt.job_id}
+
+
 def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
     output.heading("attempts, newest first")
     if not attempts:
@@ -126,7 +169,8 @@ def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
         took = ""
         if attempt.started_at is not None and attempt.ended_at is not None:
             took = f", took {output.rough(attempt.ended_at - attempt.started_at)}"
-        output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}")
+        run = "" if attempt.job_id == job.id else f", run {attempt.job_id}"
+        output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}{run}")
         if attempt.error is not None:
             output.say(f"     {output.one_line(str(attempt.error))}")
             if attempt.error.detail:

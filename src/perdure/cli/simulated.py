@@ -141,7 +141,7 @@ def _print_scenario(scenario: Scenario, ready: ReadyScenario | None, *, has_fair
 def _load(scenario: Scenario) -> str:
     parts = [f"{plural(batch.jobs, 'job')} at {rough(batch.at)}" for batch in scenario.batches]
     if scenario.rate:
-        parts.append(f"{scenario.rate:g} jobs per second for {rough(scenario.duration)}")
+        parts.append(f"{plural(scenario.rate, 'job')} per second for {rough(scenario.duration)}")
     return ", ".join(parts)
 
 
@@ -164,7 +164,7 @@ def _trouble(scenario: Scenario) -> str:
         chances = ", ".join(f"{rate:.0%}" for rate in scenario.failure_rates)
         parts.append(f"attempts fail by chance ({chances})")
     if scenario.capacity is not None:
-        parts.append(f"the other side serves {scenario.capacity:,} attempts per second")
+        parts.append(f"the other side serves {plural(scenario.capacity, 'attempt')} per second")
     return "; ".join(parts)
 
 
@@ -187,15 +187,16 @@ def _sums(found: Simulation) -> list[tuple[str, str]]:
     drained = "not within this time" if found.drained_after is None else f"after {rough(found.drained_after)}"
     return [
         ("jobs", f"{found.jobs:,}: {found.succeeded:,} succeeded, {found.dead:,} dead{unfinished}"),
-        ("attempts", f"{found.attempts:,}: {found.fresh_starts:,} fresh, {found.retry_starts:,} retries"),
+        ("attempts", f"{found.attempts:,}: {found.fresh_starts:,} fresh, {plural(found.retry_starts, 'retry')}"),
         (
             "fresh waits",
             f"{rough(waits.mean)} on average, {rough(waits.p99)} for one in a hundred, {rough(waits.greatest)} at most",
         ),
         (
             "peaks",
-            f"{peaks.attempts:,} attempts in {rough(found.scenario.bucket)}, {peaks.fresh_backlog:,} fresh jobs ready, "
-            f"{peaks.retry_due:,} retries due, {peaks.retry_waiting:,} waiting",
+            f"{plural(peaks.attempts, 'attempt')} in {rough(found.scenario.bucket)}, "
+            f"{plural(peaks.fresh_backlog, 'fresh job')} ready, "
+            f"{plural(peaks.retry_due, 'retry')} due, {peaks.retry_waiting:,} waiting",
         ),
         ("drained", drained),
         ("bound", _bound(found)),
@@ -205,8 +206,9 @@ def _sums(found: Simulation) -> list[tuple[str, str]]:
 def _bound(found: Simulation) -> str:
     verdict = "kept" if found.is_within_bound else "BROKEN"
     return (
-        f"{verdict}: at most {found.bound.at_once:,} jobs to be retried at once (seen: {found.peaks.retrying:,}), "
-        f"{found.bound.in_all:,} retries in all (seen: {found.retry_starts:,})"
+        f"{verdict}: at most {plural(found.bound.at_once, 'job')} to be retried at once "
+        f"(seen: {found.peaks.retrying:,}), "
+        f"{plural(found.bound.in_all, 'retry')} in all (seen: {found.retry_starts:,})"
     )
 
 
@@ -229,7 +231,7 @@ def _compared_row(one: Compared) -> list[str]:
 
 def _ends(run: Simulation) -> str:
     return (
-        f"{run.succeeded:,} succeeded, {run.dead:,} dead, {run.attempts:,} attempts; "
+        f"{run.succeeded:,} succeeded, {run.dead:,} dead, {plural(run.attempts, 'attempt')}; "
         f"peak after the start {peak(run):,} in {_unit(run)}; last ended after {rough(run.ended_after)}"
     )
 

@@ -16,6 +16,7 @@ from perdure.cli.options import read_duration, store_options
 from perdure.cli.session import APP_VARIABLE, Session
 from perdure.duration import format_duration
 from perdure.errors import BadOption
+from perdure.wording import plural
 
 METRICS_PORT = "PERDURE_METRICS_PORT"
 _HIGHEST_PORT = 65535
@@ -101,7 +102,7 @@ def _ports(first: int | None, processes: int) -> Callable[[int], Mapping[str, st
         return lambda place: {METRICS_PORT: "0"}
     if first + processes - 1 > _HIGHEST_PORT:
         raise BadOption(
-            f"{processes} processes from port {first} on would need ports above {_HIGHEST_PORT}.",
+            f"{plural(processes, 'process')} from port {first} on would need ports above {_HIGHEST_PORT}.",
             "Choose a lower --metrics-port.",
         )
     return lambda place: {METRICS_PORT: str(first + place)}

@@ -25,6 +25,7 @@ from perdure.model.plain import (
     make_plain,
 )
 from perdure.model.shown import shown
+from perdure.wording import plural
 
 PAYLOAD_LIMIT = 256 * 1024
 """The default for the most bytes of JSON text that arguments or a result may have."""
@@ -203,7 +204,7 @@ def _check_text(value: str, text: list[int]) -> None:
 
 def _check_size(data: bytes, whose: str, limit: int) -> None:
     if len(data) > limit:
-        raise BadPayload(f"{whose} {len(data):,} bytes, and at most {limit:,} are stored.", _TOO_LARGE)
+        raise BadPayload(f"{whose} {plural(len(data), 'byte')}, and at most {limit:,} are stored.", _TOO_LARGE)
 
 
 _TOO_LARGE = "Store the data elsewhere and pass its key, or raise the limit in the settings."

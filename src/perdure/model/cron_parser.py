@@ -29,6 +29,7 @@ from perdure.model.cron_field import (
     Term,
 )
 from perdure.model.shown import shown
+from perdure.wording import plural
 
 LONGEST_TEXT = 256
 
@@ -70,7 +71,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
         raise BadCron(f"The cron expression {shown(text)} has the character {strange[0]!r}, which cron does not use.")
     if len(words) not in (5, 6):
         hint = f"{_ORDER} A field for the year is not supported." if len(words) == 7 else _ORDER
-        raise BadCron(f"The cron expression {shown(text)} has {len(words)} fields, not 5 or 6.", hint)
+        raise BadCron(f"The cron expression {shown(text)} has {plural(len(words), 'field')}, not 5 or 6.", hint)
     kinds = KINDS if len(words) == 6 else KINDS[1:]
     fields = [
         _FieldParser(kind, word, f"The {kind.name} (field {place} of {len(words)}) of {shown(text)}").field()

@@ -51,6 +51,8 @@ class Forwarded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     sink: str
     """What the sink is called; no address and no secret."""
     tries: int = 1
+    schedule: str | None = None
+    """The schedule that made the job, if one did."""
 
 
 class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -65,6 +67,8 @@ class ForwardFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     tries: int = 1
     retry_in: timedelta | None = None
     """None when it is not tried again before a person asks for it."""
+    schedule: str | None = None
+    """The schedule that made the job, if one did."""
 
 
 class WorkerStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):

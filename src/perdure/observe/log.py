@@ -28,7 +28,9 @@ from perdure.model.event import (
     WorkerStopped,
 )
 from perdure.model.failure import clean
+from perdure.model.job import is_job_id
 from perdure.observe.log_stream import Line, write
+from perdure.wording import plural
 
 _ROUNDED = timedelta(milliseconds=1)
 _ROUGH = timedelta(seconds=1)
@@ -70,29 +72,34 @@ def _line(event: Event) -> Line | None:
         case JobsEnqueued():
             return None
         case CommitLost(job=job, outcome=outcome):
-            fields: dict[str, object] = {"event": "commit_lost", "job": job.id, "task": job.task, "queue": job.queue}
-            fields.update(attempt=job.attempt, outcome=outcome.attempt)
-            text = f"Job {job.id} moved on before attempt {job.attempt} could be recorded; nothing was changed"
+            fields: dict[str, object] = {"event": "commit_lost", **_names(job.id, job.schedule)}
+            fields.update(task=job.task, queue=job.queue, attempt=job.attempt, outcome=outcome.attempt)
+            text = f"Job {_shown_id(job.id, job.schedule)} moved on before attempt {job.attempt} could be recorded"
+            text += f"; nothing was changed{_run(job.id, job.schedule)}"
             return logging.WARNING, text, fields
-        case Forwarded(job=job_id, task=task, queue=queue, sink=sink, tries=tries):
-            fields = {"event": "forwarded", "job": job_id, "task": task, "queue": queue, "sink": sink, "tries": tries}
-            return logging.INFO, f"Dead job {job_id} was handed to {sink}", fields
+        case Forwarded(job=job_id, task=task, queue=queue, sink=sink, tries=tries, schedule=schedule):
+            fields = {"event": "forwarded", **_names(job_id, schedule), "task": task, "queue": queue}
+            fields.update(sink=sink, tries=tries)
+            text = f"Dead job {_shown_id(job_id, schedule)} was handed to {sink}{_run(job_id, schedule)}"
+            return logging.INFO, text, fields
         case ForwardFailed():
             return _forward_failed(event)
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
             fields = {"event": "worker_started", "worker": worker}
-            text = f"Worker {worker} serves {', '.join(queues)} with {concurrency} slots"
+            text = f"Worker {worker} serves {', '.join(queues)} with {plural(concurrency, 'slot')}"
             return logging.INFO, text, fields
         case WorkerStopped(worker=worker, released=released):
             fields = {"event": "worker_stopped", "worker": worker, "released": released}
-            return logging.INFO, f"Worker {worker} stopped; {released} jobs were given back", fields
+            text = f"Worker {worker} stopped; {plural(released, 'job')} {_were(released)} given back"
+            return logging.INFO, text, fields
         case LeaseExpired(worker=worker, held=held):
             fields = {"event": "lease_lost", "worker": worker, "held": held}
-            text = f"Worker {worker} lost its lease and dropped {held} jobs; it registers anew"
+            text = f"Worker {worker} lost its lease and dropped {plural(held, 'job')}; it registers anew"
             return logging.ERROR, text, fields
         case WorkerReaped(worker=worker, jobs=jobs):
             fields = {"event": "worker_reaped", "worker": worker, "jobs": jobs}
-            return logging.WARNING, f"Worker {worker} vanished; its {jobs} jobs were recovered", fields
+            text = f"Worker {worker} vanished; its {plural(jobs, 'job')} {_were(jobs)} recovered"
+            return logging.WARNING, text, fields
         case StoreTrouble(part=part, error=error, retry_in=retry_in):
             fields = {"event": "store_trouble", "part": part, "error": error}
             text = f"The {part} cannot reach the store and keeps trying (next in {format_duration(retry_in)}): {error}"
@@ -104,8 +111,8 @@ def _line(event: Event) -> Line | None:
             if skipped == 0:
                 return None
             fields = {"event": "ticks_skipped", "schedule": schedule, "fired": len(ticks), "skipped": skipped}
-            count = "1 tick was" if skipped == 1 else f"{skipped} ticks were"
-            return logging.INFO, f"Schedule {schedule}: {count} skipped", fields
+            text = f"Schedule {schedule}: {plural(skipped, 'tick')} {_were(skipped)} skipped"
+            return logging.INFO, text, fields
         case ScheduleBroken(schedule=schedule, problem=problem):
             fields = {"event": "schedule_broken", "schedule": schedule, "problem": problem}
             return logging.ERROR, f"Schedule {schedule} does not fire: {clean(problem, 300)}", fields
@@ -117,7 +124,7 @@ def _attempt(event: AttemptEnded) -> Line:
     job, outcome = event.job, event.outcome
     fields: dict[str, object] = {
         "event": f"attempt_{outcome.attempt}",
-        "job": job.id,
+        **_names(job.id, job.schedule),
         "task": job.task,
         "queue": job.queue,
         "attempt": job.attempt,
@@ -135,8 +142,6 @@ def _attempt(event: AttemptEnded) -> Line:
         why = f": {first if first == error and len(first) <= _SENTENCE else clean(first, _SENTENCE)}"
     if outcome.delay is not None:
         fields["delay"] = outcome.delay.total_seconds()
-    if job.schedule is not None:
-        fields["schedule"] = job.schedule
     if event.next_tick_at is not None:
         fields["next_tick_at"] = event.next_tick_at.isoformat()
     level = logging.ERROR if outcome.state == "dead" else logging.WARNING
@@ -149,7 +154,7 @@ def _forward_failed(event: ForwardFailed) -> Line:
     error = clean(event.error, 300)
     fields: dict[str, object] = {
         "event": "forward_failed",
-        "job": event.job,
+        **_names(event.job, event.schedule),
         "task": event.task,
         "queue": event.queue,
         "sink": event.sink,
@@ -157,36 +162,66 @@ def _forward_failed(event: ForwardFailed) -> Line:
         "error": error,
     }
     then = "no further one by itself" if event.retry_in is None else f"next in {_rounded(event.retry_in)}"
-    what = f"Dead job {event.job} could not be handed to {event.sink} (try {event.tries}, {then})"
-    text = f"{what}; it stays dead here: {error}"
+    name, run = _shown_id(event.job, event.schedule), _run(event.job, event.schedule)
+    what = f"Dead job {name} could not be handed to {event.sink} (try {event.tries}, {then})"
+    text = f"{what}; it stays dead here{run}: {error}"
     return logging.ERROR, text, fields
+
+
+def _names(job_id: str, schedule: str | None) -> dict[str, object]:
+    """The ids in a line's fields: the job as its maker knows it, and its run where it was made with a schedule."""
+    if schedule is None:
+        return {"job": job_id}
+    if not is_job_id(schedule):
+        return {"job": job_id, "schedule": schedule}
+    return {"job": schedule, "run": job_id, "schedule": schedule}
+
+
+def _shown_id(job_id: str, schedule: str | None) -> str:
+    """The id under which the job's maker knows it: that of the scheduled job, where it is a run of one."""
+    return schedule if schedule is not None and is_job_id(schedule) else job_id
+
+
+def _run(job_id: str, schedule: str | None) -> str:
+    """The id of the run, where the job's maker knows another one."""
+    return "" if _shown_id(job_id, schedule) == job_id else f" [run {job_id}]"
 
 
 def _sentence(event: AttemptEnded, why: str) -> str:
     job, outcome = event.job, event.outcome
+    name = _shown_id(job.id, job.schedule)
+    why = f"{_run(job.id, job.schedule)}{why}"
     match outcome.state:
         case "waiting" | "ready" if outcome.verb == "fail":
             delay = outcome.delay or timedelta(0)
             count = f"{outcome.failures}/{_limit(event) - 1}" if outcome.failures else "without counting it"
             return (
-                f"Job {job.id} failed, scheduling retry {count} in {_rounded(delay)} "
+                f"Job {name} failed, scheduling retry {count} in {_rounded(delay)} "
                 f"(at {_clock_time(event.ended_at + delay)}){why}"
             )
         case "waiting" | "ready":
-            return f"Job {job.id} was {outcome.attempt} and will run again{why}"
+            return f"Job {name} was {outcome.attempt} and will run again{why}"
         case "dead" if event.next_tick_at is not None:
             return (
-                f"Job {job.id} failed after {max(0, outcome.failures - 1)} retries, rescheduled for next occurrence: "
+                f"Job {name} failed after {_retries(event)}, rescheduled for next occurrence: "
                 f"{_clock_time(event.next_tick_at)}; this one is dead ({outcome.reason}){why}"
             )
         case "dead" if outcome.reason in ("exhausted", "timeout", "lost"):
-            return f"Job {job.id} failed after {outcome.failures - 1} retries, dead ({outcome.reason}){why}"
+            return f"Job {name} failed after {_retries(event)}, dead ({outcome.reason}){why}"
         case "dead":
-            return f"Job {job.id} is dead ({outcome.reason}){why}"
+            return f"Job {name} is dead ({outcome.reason}){why}"
         case "cancelled":
-            return f"Job {job.id} was cancelled{why}"
+            return f"Job {name} was cancelled{why}"
         case _:
-            return f"Job {job.id} succeeded; {outcome.note}"
+            return f"Job {name} succeeded; {outcome.note}{why}"
+
+
+def _retries(event: AttemptEnded) -> str:
+    return plural(max(0, event.outcome.failures - 1), "retry")
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _limit(event: AttemptEnded) -> int:

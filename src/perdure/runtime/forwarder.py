@@ -217,7 +217,9 @@ class Forwarder:
         queue, sink = job.origin or job.queue, tried.sink or NOWHERE.name
         event: Forwarded | ForwardFailed
         if tried.error is None:
-            event = Forwarded(job=job.id, task=job.task, queue=queue, sink=sink, tries=tried.number)
+            event = Forwarded(
+                job=job.id, task=job.task, queue=queue, sink=sink, tries=tried.number, schedule=job.schedule
+            )
         else:
             event = ForwardFailed(
                 job=job.id,
@@ -227,6 +229,7 @@ class Forwarder:
                 error=tried.error,
                 tries=tried.number,
                 retry_in=tried.delay,
+                schedule=job.schedule,
             )
         self._observer.tell(event)
 

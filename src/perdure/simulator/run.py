@@ -29,6 +29,7 @@ from perdure.simulator.lines import NUMBER, NUMBER_BITS, Line, Simulated, Worker
 from perdure.simulator.record import Record
 from perdure.simulator.result import Simulation, Step
 from perdure.simulator.scenario import MICROSECOND, Scenario
+from perdure.wording import plural
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 _QUEUE = "simulated"
@@ -92,7 +93,7 @@ class Run:
             self._turn(now)
             if record.attempts > self._scenario.most_attempts:
                 raise BadOption(
-                    f"This simulation has more than {self._scenario.most_attempts:,} attempts.",
+                    f"This simulation has more than {plural(self._scenario.most_attempts, 'attempt')}.",
                     "Give fewer jobs, a shorter outage or a lower limit.",
                 )
         end = now if stop is None else max(now, until)

@@ -16,6 +16,7 @@ from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from perdure.model.limit import read_limit
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
+from perdure.wording import plural
 
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000
@@ -101,7 +102,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             raise BadOption("No job arrives in this simulation.", "Give a rate, or batches such as [(0, 100)].")
         if jobs > self.most_attempts:
             raise BadOption(
-                f"{jobs:,} jobs arrive in this simulation, and it may have {self.most_attempts:,} attempts.",
+                f"{plural(jobs, 'job')} would arrive in this simulation, and it may have "
+                f"{plural(self.most_attempts, 'attempt')}.",
                 "Give a lower rate, a shorter duration, or more most_attempts.",
             )
 

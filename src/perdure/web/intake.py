@@ -38,7 +38,8 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 async def read_body(request: Request, body: Body, limit: int) -> Any:
     """The body as one of its forms; None where none is needed and none was sent."""
     data = await _read_bytes(request, limit)
-    if not data and not body.is_required and request.headers.get("content-type") is None:
+    if not data and not body.is_required:
+        # Many clients send a Content-Type with every POST, also with one that has no body.
         return None
     content_type = request.headers.get("content-type")
     if content_type is None or not _JSON.fullmatch(content_type.strip()):

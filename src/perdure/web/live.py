@@ -21,7 +21,7 @@ from perdure.admin import inspect
 from perdure.admin.document import job_document, queue_document, stats_document
 from perdure.admin.inspect import Stats
 from perdure.errors import PerdureError
-from perdure.model.job import Job, JobId
+from perdure.model.job import Job, JobId, is_job_id
 from perdure.store import Store
 from perdure.store.reads import JobFilter
 
@@ -186,15 +186,21 @@ class View:
         """Look at the store and say what changed; the first look tells the numbers only."""
         is_first = self.stats is None
         changes = self._changed_numbers(await inspect.stats(store))
-        newest = await store.list(JobFilter(), limit=_SEEN_AT_ONCE)
+        newest = await inspect.newest(store, JobFilter(), limit=_SEEN_AT_ONCE)
         running = await store.list(JobFilter(state="running"), limit=_SEEN_AT_ONCE)
         changes += self._changed_jobs(newest, running, is_first)
         known = list(self._tracked)
-        for job in await store.get(known) if known else []:
-            if job is not None and self._note(job):
-                changes.append(("job", _brief(job)))
-        self._forget(known)
+        changes += await self._looked_at(store, known)
+        # A scheduled job that is not tracked any more has news when a run of it has.
+        runs = [data for kind, data in changes if kind == "job" and is_job_id(data["schedule"] or "")]
+        more = [name for name in dict.fromkeys(JobId(run["schedule"]) for run in runs) if name not in self._tracked]
+        changes += await self._looked_at(store, more)
+        self._forget([*known, *more])
         return changes
+
+    async def _looked_at(self, store: Store, ids: list[JobId]) -> list[tuple[str, Any]]:
+        jobs = await inspect.get_many(store, ids) if ids else []
+        return [("job", _brief(job)) for job in jobs if self._note(job)]
 
     def _changed_numbers(self, stats: Stats) -> list[tuple[str, Any]]:
         before, self.stats = self.stats, stats
@@ -228,7 +234,7 @@ class View:
     def _forget(self, asked: list[JobId]) -> None:
         """Drop jobs that have ended, then the oldest, until what is left is few."""
         for job_id in asked:
-            if self._tracked[job_id][0] in ("succeeded", "dead", "cancelled"):
+            if self._tracked.get(job_id, ("waiting",))[0] in ("succeeded", "dead", "cancelled"):
                 del self._tracked[job_id]
         while len(self._tracked) > _TRACKED:
             del self._tracked[next(iter(self._tracked))]

@@ -16,6 +16,7 @@ from perdure.web import auth
 from perdure.web.desk import Call
 from perdure.web.operation import API
 from perdure.web.problems import Failed
+from perdure.wording import plural
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color-scheme:light dark}"
@@ -56,7 +57,8 @@ def _numbers(stats: Stats) -> str:
         + f"<td>{switch}</td></tr>"
         for name, counted, switch in rows
     )
-    return f"<p>{stats.workers} workers alive.</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    workers = plural(stats.workers, "worker")
+    return f"<p>{workers} alive.</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _switch(is_paused: bool) -> str:

@@ -107,7 +107,7 @@ class ThreadPool:
         timeout = self._address.timeout
         with self._changed:
             if self._busy >= self._most and not self._changed.wait_for(lambda: self._busy < self._most, timeout):
-                raise TookTooLongError(f"all {self._most} connections of this process were busy")
+                raise TookTooLongError(f"all connections of this process were busy (it may have {self._most})")
             self._busy += 1
         try:
             connection = self._kept.take(timeout, plan)
@@ -161,7 +161,7 @@ class LoopPool:
                 async with asyncio.timeout(timeout):
                     await self._places.acquire()
             except TimeoutError:
-                raise TookTooLongError(f"all {most} connections of this loop were busy") from None
+                raise TookTooLongError(f"all connections of this loop were busy (it may have {most})") from None
         else:
             await self._places.acquire()
         self._busy += 1
