@@ -94,7 +94,7 @@ class App:
             )
 
     def __repr__(self) -> str:
-        return f"<App with {len(self.tasks)} tasks>"
+        return f"<App, tasks: {len(self.tasks)}>"
 
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
