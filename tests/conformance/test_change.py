@@ -54,6 +54,20 @@ def test_a_waiting_job_gets_another_time(scene: Scene) -> None:
     assert scene.store.promote(10).wait().count == 1
 
 
+def test_a_waiting_job_gets_other_arguments_and_another_delivery(scene: Scene) -> None:
+    job_id = scene.enqueue(delay=SECOND, args=b'{"args":[1]}')
+    for args in (b'{"args":["' + b"x" * 5000 + b'"]}', b'{"args":[2]}', b'{"args":["' + b"y" * 5000 + b'"]}'):
+        assert changed(scene, job_id, args=args).args == args
+    assert changed(scene, job_id, delivery="at_most_once").delivery == "at_most_once"
+    assert changed(scene, job_id, delivery="at_least_once", args=b"{}").delivery == "at_least_once"
+    scene.pass_time(SECOND)
+    scene.store.promote(10).wait()
+    (job,) = scene.fetch(scene.worker())
+    assert (job.args, job.delivery) == (b"{}", "at_least_once")
+    assert change(scene, job_id, args=b"[]") == "wrong state"
+    assert scene.get(job_id).args == b"{}"
+
+
 def test_a_delay_counts_from_the_change_by_the_stores_clock(scene: Scene) -> None:
     job_id = scene.enqueue(delay=HOUR)
     scene.pass_time(10 * SECOND)

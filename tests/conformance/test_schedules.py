@@ -39,6 +39,7 @@ def test_a_schedule_comes_back_as_it_was_put(scene: Scene) -> None:
         backlog=(schedule.created_at, schedule.created_at + SECOND),
         problem="a problem",
         last_tick_at=schedule.created_at,
+        stopped_at=schedule.created_at,
         last_job_id=scene.new_id(),
     )
     assert scene.store.put_schedule(full, None).wait() is True
@@ -50,6 +51,22 @@ def test_names_that_nobody_has_are_none_in_their_place(scene: Scene) -> None:
     scene.schedule("b")
     found = scene.store.get_schedules(["a", "b", "c"]).wait()
     assert [one and one.name for one in found] == [None, "b", None]
+
+
+def test_pages_go_down_as_well_as_up(scene: Scene) -> None:
+    names = ["0190", "a", "b", "nightly", "zebra"]
+    for name in names:
+        scene.schedule(name)
+
+    def page(after: str | None, *, is_descending: bool) -> list[str]:
+        found = scene.store.schedules(limit=2, after=after, is_descending=is_descending).wait()
+        return [one.name for one in found]
+
+    assert page(None, is_descending=True) == ["zebra", "nightly"]
+    assert page("nightly", is_descending=True) == ["b", "a"]
+    assert page("a", is_descending=True) == ["0190"]
+    assert page("c", is_descending=True) == ["b", "a"]
+    assert page(None, is_descending=False) == ["0190", "a"]
 
 
 def test_a_new_schedule_does_not_take_the_place_of_another(scene: Scene) -> None:

@@ -6,20 +6,24 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 from tests.observe.told import JOB, NOW, a_job, a_new_job, attempt, raised
 
 from perdure import Retry
 from perdure.model.event import (
+    AttemptEnded,
     CommitLost,
     Event,
+    Forwarded,
     ForwardFailed,
     JobsEnqueued,
     LeaseExpired,
     StoreRecovered,
     StoreTrouble,
+    TicksFired,
     WorkerReaped,
     WorkerStarted,
     WorkerStopped,
@@ -74,6 +78,60 @@ def test_the_limit_that_is_told_is_the_one_that_a_rule_for_the_error_lowered() -
     assert message(last).startswith(f"Job {JOB} failed after 1 retry, dead (exhausted)")
     other = attempt(raised("OSError"), retry=rules)
     assert "scheduling retry 1/3 in 1s" in message(other)
+
+
+SCHEDULED = "01890a5d-0000-7000-8000-000000000001"
+NEXT = datetime(2024, 1, 1, 13, tzinfo=UTC)
+
+
+def test_a_run_of_a_recurring_job_is_named_with_the_id_of_the_job_and_its_own() -> None:
+    failed = attempt(raised(), schedule=SCHEDULED, wait=timedelta(0), took=timedelta(0))
+    said = f"Job {SCHEDULED} failed, scheduling retry 1/3 in 1s (at 2024-01-01 12:00:01) [run {JOB}]: ValueError"
+    assert message(failed).startswith(said)
+    died = structs.replace(attempt(raised(), attempt=4, failures=3, schedule=SCHEDULED), next_tick_at=NEXT)
+    said = f"Job {SCHEDULED} failed after 3 retries, rescheduled for next occurrence: 2024-01-01 13:00:00"
+    assert message(died).startswith(said)
+    (line,) = lines(died, form="json")
+    found = json.loads(line)
+    assert (found["job"], found["run"], found["schedule"]) == (SCHEDULED, JOB, SCHEDULED)
+
+
+def test_every_line_about_a_run_has_both_ids() -> None:
+    about = [event for event in everything(schedule=SCHEDULED) if isinstance(event, AttemptEnded | CommitLost)]
+    about.append(Forwarded(job=JOB, task="send", queue="mail", sink="archive", schedule=SCHEDULED))
+    about.append(ForwardFailed(job=JOB, task="send", queue="mail", sink="archive", error="refused", schedule=SCHEDULED))
+    found = lines(*about)
+    assert len(found) == len(about)
+    assert all(f"ob {SCHEDULED} " in line and f"[run {JOB}]" in line for line in found)
+
+
+def test_the_only_run_of_a_one_shot_job_is_named_once() -> None:
+    said = message(attempt(raised(), schedule=JOB, attempt=4, failures=3))
+    assert said.startswith(f"Job {JOB} failed after 3 retries, dead (exhausted): ")
+    (line,) = lines(attempt(raised(), schedule=JOB), form="json")
+    assert (json.loads(line)["job"], json.loads(line)["run"]) == (JOB, JOB)
+
+
+def test_a_job_of_a_named_schedule_is_named_by_its_own_id() -> None:
+    event = attempt(raised(), schedule="nightly")
+    assert message(event).startswith(f"Job {JOB} failed, scheduling retry 1/3")
+    (line,) = lines(event, form="json")
+    found = json.loads(line)
+    assert (found["job"], found["schedule"], "run" in found) == (JOB, "nightly", False)
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    assert message(WorkerReaped(worker="w", jobs=1)) == "Worker w vanished; its 1 job was recovered"
+    assert message(WorkerReaped(worker="w", jobs=2)) == "Worker w vanished; its 2 jobs were recovered"
+    assert message(WorkerStopped(worker="w", released=1)).endswith("; 1 job was given back")
+    assert message(WorkerStopped(worker="w", released=0)).endswith("; 0 jobs were given back")
+    assert message(WorkerStarted(worker="w", queues=("mail",), concurrency=1)).endswith("with 1 slot")
+    assert "dropped 1 job;" in message(LeaseExpired(worker="w", held=1))
+    skipped = TicksFired(schedule="nightly", ticks=(), skipped=1, fired_at=NOW)
+    assert message(skipped) == "Schedule nightly: 1 tick was skipped"
+    assert message(attempt(raised(), retry=Retry.fixed("1s", max_attempts=1))).startswith(
+        f"Job {JOB} failed after 0 retries, dead"
+    )
 
 
 def test_a_success_and_an_enqueue_are_no_news() -> None:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from perdure.model.fire import LOOK_AGAIN, ON_TIME, Planned, plan
+from perdure.model.fire import LOOK_AGAIN, ON_TIME, RAREST_CHECK, Planned, plan, plan_removal
+from perdure.model.job import Job, JobId
 from perdure.model.schedule import (
+    CHECK_STOPPED,
     MISSED,
     MOST,
     ORPHANED,
@@ -24,6 +26,7 @@ from perdure.model.schedule import (
     paused,
     redefined,
     resumed,
+    stopped,
 )
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -218,3 +221,81 @@ def test_every_tick_is_fired_queued_or_skipped_exactly_once_whatever_happens(
     assert len(fired) + len(schedule.backlog) + schedule.skipped == len(ticks), "none lost without a count"
     assert schedule.fired == len(fired)
     assert schedule.next_at == tick
+
+
+SCHEDULED = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+def test_the_only_run_of_a_scheduled_job_has_the_jobs_id_and_its_schedule_is_kept() -> None:
+    before = a_schedule(name=SCHEDULED, is_recurring=False)
+    planned = plan(before, START + TEN)
+    assert [before.job(tick).id for tick in planned.ticks] == [SCHEDULED]
+    kept = after(planned)
+    assert (kept.stopped_at, kept.next_tick_at, kept.standing) == (START + TEN, None, "done")
+    assert (kept.last_job_id, kept.is_over) == (SCHEDULED, True)
+    assert not structs.replace(kept, is_busy=True).is_over, "while its run is unfinished"
+    assert plan(kept, START + timedelta(days=400)).ticks == ()
+
+
+def test_workers_of_an_earlier_version_find_no_tick_in_a_schedule_that_has_stopped() -> None:
+    kept = after(plan(a_schedule(name=SCHEDULED, is_recurring=False), START + TEN))
+    unknowing = structs.replace(kept, stopped_at=None)
+    planned = plan(unknowing, START + timedelta(days=400))
+    assert (planned.ticks, after(planned).next_at) == ((), None)
+
+
+def test_runs_of_a_recurring_scheduled_job_have_ids_of_their_own() -> None:
+    before = a_schedule(name=SCHEDULED)
+    planned = plan(before, START + TEN)
+    (job,) = (before.job(tick) for tick in planned.ticks)
+    assert (job.id == SCHEDULED, job.schedule) == (False, SCHEDULED)
+    once = redefined(after(planned), structs.replace(before.definition, is_recurring=False), "operator", START + TEN)
+    assert once.job(START + 2 * TEN).id != SCHEDULED, "the id is that of the only run, and there was one already"
+
+
+def a_run(state: str) -> Job:
+    return Job(
+        id=JobId(SCHEDULED),
+        task="send",
+        queue="default",
+        state=state,
+        lane="fresh",
+        args=b"{}",
+        priority=0,
+        run_at=START,
+        attempt=1,
+        failures=0,
+        recoveries=0,
+        delivery="at_least_once",
+        created_at=START,
+        schedule=SCHEDULED,
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "is_recurring", "is_removed"),
+    [
+        ("succeeded", False, True),
+        (None, False, True),
+        (None, True, True),
+        ("succeeded", True, False),
+        ("dead", False, False),
+        ("cancelled", False, False),
+        ("running", False, False),
+    ],
+)
+def test_a_schedule_that_has_stopped_is_removed_when_nothing_can_bring_it_back(
+    state: str | None, is_recurring: bool, is_removed: bool
+) -> None:
+    kept = stopped(a_schedule(name=SCHEDULED, is_recurring=is_recurring), START)
+    run = None if state is None else a_run(state)
+    planned = plan_removal(structs.replace(kept, is_busy=state == "running"), run, START + CHECK_STOPPED)
+    assert (planned.schedule is None, planned.needs_idle) == (is_removed, is_removed)
+    if planned.schedule is not None:
+        assert planned.schedule.next_at == START + 2 * CHECK_STOPPED
+        late = plan_removal(planned.schedule, run, START + timedelta(days=100))
+        assert after(late).next_at == START + timedelta(days=100) + RAREST_CHECK
+
+
+def test_a_schedule_of_a_person_that_fires_once_is_gone_as_before() -> None:
+    assert plan(a_schedule(is_recurring=False), START + TEN).schedule is None

@@ -273,3 +273,48 @@ async def test_a_request_is_a_job_of_the_task_http_whatever_tasks_the_app_has(re
     made = await reach.post("jobs", {"task": "http", "kwargs": {"url": "https://example.com/hook"}}, 201)
     assert (await reach.get(f"jobs/{made['id']}"))["args"]["kwargs"]["method"] == "POST"
     await reach.post("jobs", {"task": "http", "kwargs": {"url": "nowhere"}}, 422)
+
+
+async def test_a_one_shot_job_that_fails_is_retried_under_its_id_and_then_ends(
+    t: Harness, timed: Reach, target: Target
+) -> None:
+    times = Times(t, "500 Internal Server Error")
+    body = {**EXAMPLE_1, "isRecurring": False, "api": target.on("/down", times)}
+    made = await timed.post("jobs", body, 201)
+    first = next_multiple(t, 10)
+    assert datetime.fromisoformat(made["next_execution_time"]) == first
+    for past, due in [(0, 1), (1, 3), (3, 7)]:
+        t.advance(first + timedelta(seconds=past) - t.now)
+        shown = await timed.get(f"jobs/{made['id']}")
+        assert (shown["status"], shown["schedule"], shown["is_recurring"]) == ("active", EXAMPLE_1["schedule"], False)
+        assert datetime.fromisoformat(shown["next_execution_time"]) == first + timedelta(seconds=due)
+        schedule = await timed.get(f"jobs/{made['id']}/schedule")
+        assert datetime.fromisoformat(schedule["next_execution_time"]) == first + timedelta(seconds=due)
+    t.advance("5m")
+    assert times.since(first) == [0, 1, 3, 7], "it runs once, whatever its rule says"
+    assert (await timed.get(f"jobs/{made['id']}"))["status"] == "ended"
+    await timed.get(f"jobs/{made['id']}/schedule", 404)
+    t.advance("10d")
+    await timed.post(f"jobs/{made['id']}/retry")
+    again = await timed.get(f"jobs/{made['id']}")
+    assert (again["status"], again["schedule"], again["is_recurring"]) == ("active", EXAMPLE_1["schedule"], False)
+    await timed.get(f"jobs/{made['id']}/schedule")
+
+
+@pytest.mark.parametrize("is_recurring", [True, False])
+async def test_what_a_scheduled_job_leaves_in_the_store_goes_with_its_last_run(
+    t: Harness, timed: Reach, target: Target, caller: App, is_recurring: bool
+) -> None:
+    made = await timed.post("jobs", {**EXAMPLE_1, "isRecurring": is_recurring, "api": target.url}, 201)
+    t.advance("15s")
+    assert len(target.seen) == 1 + is_recurring * (len(target.seen) - 1)
+    if is_recurring:
+        await timed.post(f"jobs/{made['id']}/cancel")
+    t.advance("2h")
+    [kept] = await caller.store.get_schedules([made["id"]])
+    assert (kept is not None) is is_recurring, "a success cannot be retried, a cancelled job can"
+    assert (await timed.get(f"jobs/{made['id']}"))["status"] == "ended"
+    await caller.store.prune(timedelta(0), 100)
+    t.advance("3d")
+    assert await caller.store.get_schedules([made["id"]]) == [None]
+    await timed.get(f"jobs/{made['id']}", 404)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -14,7 +15,7 @@ from tests.web.reach import Reach, check_problem
 from perdure import App, Settings
 from perdure.errors import BadOption
 from perdure.web.app import OPERATIONS, Api, create_app
-from perdure.web.operation import API
+from perdure.web.operation import API, Operation
 from perdure.web.requests import NewJobBody
 
 JSON = {"Content-Type": "application/json"}
@@ -48,6 +49,39 @@ async def test_what_is_not_plain_json_is_refused(reach: Reach, data: bytes) -> N
     assert response.status_code == 400
     assert check_problem(response)["code"] == "malformed"
     assert (await reach.get("jobs"))["jobs"] == []
+
+
+NEEDS_NO_BODY = [
+    operation
+    for operation in OPERATIONS
+    if operation.method in ("POST", "DELETE") and (operation.body is None or not operation.body.is_required)
+]
+
+
+@pytest.mark.parametrize("operation", NEEDS_NO_BODY, ids=lambda operation: operation.name)
+async def test_an_empty_body_is_taken_where_none_is_needed(reach: Reach, operation: Operation) -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        yield b""
+
+    path = operation.path.format(id="01890a5d-ac96-774b-bcce-b302099a8057", name="nobody")
+    for content_type in (None, "application/json", "application/json; charset=utf-8", "text/plain"):
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        for content in (b"", nothing()):
+            response = await reach.ask(operation.method, path, content=content, headers=headers)
+            assert response.status_code in (200, 404), response.text
+
+
+async def test_a_real_server_takes_an_empty_body_in_every_form(app: App, served: Callable) -> None:
+    with served(create_app(app)) as address:
+        host, port = address.removeprefix("http://").split(":")
+        for more in ("", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"):
+            for kind in ("", "Content-Type: application/json\r\n"):
+                with socket.create_connection((host, int(port)), 30) as connection:
+                    head = "POST /api/v1/queues/mail/resume HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                    end = "0\r\n\r\n" if "chunked" in more else ""
+                    connection.sendall(f"{head}{kind}{more}\r\n{end}".encode())
+                    answer = connection.makefile("rb").read()
+                assert answer.startswith(b"HTTP/1.1 200 "), (more, kind, answer)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"null", b"1", b'"send"', b"true"])

@@ -97,7 +97,11 @@ async def test_a_one_shot_job_keeps_its_schedule_until_its_last_attempt_has_ende
     assert datetime.fromisoformat(shown["next_execution_time"]) == scene.get(run.id).run_at
     assert (shown["last_status"], shown["last_run_id"]) == ("FAILED", job_id)
     schedule = await reach.get(f"jobs/{job_id}/schedule")
-    assert (schedule["schedule"], schedule["is_recurring"], schedule["next_tick"]) == (ONE_SHOT["schedule"], False, None)
+    assert (schedule["schedule"], schedule["is_recurring"], schedule["next_tick"]) == (
+        ONE_SHOT["schedule"],
+        False,
+        None,
+    )
     assert schedule["next_execution_time"] == shown["next_execution_time"]
     await reach.get(f"schedules/{job_id}")
     await reach.post(f"jobs/{job_id}/retry")
