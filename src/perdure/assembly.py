@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random, SystemRandom
@@ -13,6 +14,7 @@ from perdure.identity import Ids, version
 from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
 from perdure.registry import Registry
+from perdure.runtime.entry import current_entry, stop_in_child
 from perdure.runtime.plan import Plan
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
 from perdure.runtime.worker import Worker
@@ -35,12 +37,17 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     def real(cls, open_store: Callable[[Clock], Store]) -> Surroundings:
         """Real time, and ids by the system's own chance."""
         clock = SystemClock()
+
+        def open_by(clock: Clock) -> Store:
+            stop_in_child()
+            return open_store(clock)
+
         return cls(
             clock=clock,
             random=Random(),
             ids=Ids(clock, SystemRandom(), stock=64),
-            open_store=lambda: open_store(clock),
-            open_store_by=open_store,
+            open_store=lambda: open_by(clock),
+            open_store_by=open_by,
         )
 
 
@@ -59,6 +66,7 @@ def make_worker(
     tracing: Tracing | None,
 ) -> Worker:
     """A worker that is not running yet; what is not given is as the settings say."""
+    stop_in_child()
     registry.refuse_unreachable_functions()
     sinks.refuse_circles()
     plan = Plan(
@@ -72,6 +80,7 @@ def make_worker(
         retention=settings.retention,
         version=version(),
         schedules=tuple(registry.schedules.values()),
+        entry=current_entry(registry.entry_module, sys._getframe()),
     )
     return Worker(
         store=store,

@@ -37,6 +37,8 @@ class Registry:
         self._plain_queue = QueuePolicy()
         self._policies: dict[tuple[str, str], Policy] = {}
         self._schedules: dict[str, Definition] = {}
+        self.entry_module: str | None = None
+        """The module that the command line loaded the app from; child processes import it first."""
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:

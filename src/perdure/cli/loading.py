@@ -24,6 +24,7 @@ def load_app(name: str, *, url: str | None = None) -> App:
     module_name, attribute = _read_name(name)
     module = _import(module_name)
     app = _named(module, attribute) if attribute else _only(module)
+    app.registry.entry_module = module_name
     if url is not None and app.settings.url != url:
         raise BadOption(
             f"The app {name} names its own store, so --url does nothing.",

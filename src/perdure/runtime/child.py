@@ -1,19 +1,17 @@
 """The child process that runs attempts one at a time: the far end of children.py.
 
 Started with the number of a socket as its argument, it reads calls from it. For each it finds the handler, says that it
-is ready, waits for the worker's word, runs it and answers with its ending.
-It ignores SIGINT and SIGTERM, because its worker decides when it stops; it dies at once when its worker does.
+is ready, waits for the worker's word, runs it and answers with its ending. Before the first it imports the program's
+entry. What it sends carries the token of the call, so that the worker takes nothing for the answer to another.
+It does not stop on SIGINT and SIGTERM, because its worker decides when it stops; it dies at once when its worker does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
-import runpy
 import signal
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -23,23 +21,21 @@ from typing import Any
 import msgspec
 
 from perdure.errors import BadPayload
-from perdure.model.failure import Failure, capture, clean
-from perdure.model.job import Job
+from perdure.model.failure import clean
+from perdure.model.job import Job, JobId
 from perdure.model.outcome import Ending, Raised, Undecodable
+from perdure.runtime.channel import HEADER
+from perdure.runtime.child_imports import Imports, failure_of
 from perdure.runtime.context import Entered, running
+from perdure.runtime.entry import Entry
 from perdure.runtime.handler import Handler
-
-HEADER = struct.Struct("!I")
-SIGN = HEADER.pack(0)
-"""A frame with nothing in it: from the child "I am ready", from the worker "begin"."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """What a child needs to find the same code as its worker."""
 
     path: list[str]
-    main: str | None
-    """The file that the worker's `__main__` came from, if handlers may live there."""
+    entry: Entry
     worker: int
     """The worker's process id: the child runs nothing once its parent is another process."""
 
@@ -47,6 +43,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to run."""
 
+    token: str
+    """A secret of this call alone."""
     job: Job
     module: str
     name: str
@@ -56,16 +54,39 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta | None
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The child has found the handler, and waits for the word to begin."""
+
+    token: str
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker's word to enter the handler."""
+
+    token: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """How the attempt ended."""
 
+    token: str
+    job_id: JobId
+    attempt: int
     ending: Ending
+    is_reusable: bool = True
+    """Whether the child may run another attempt; not when its entry could be imported in part only."""
+
+    def is_for(self, call: Call) -> bool:
+        """Whether it is the answer to this call and no other."""
+        return (self.token, self.job_id, self.attempt) == (call.token, call.job.id, call.job.attempt)
+
+
+FromChild = Ready | Answer
 
 
 def main() -> None:
     """Serve calls until the worker is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _ignore_stops()
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
         _serve(channel)
@@ -77,49 +98,36 @@ def _serve(channel: socket.socket) -> None:
     hello = msgspec.json.decode(_receive(channel), type=Hello)
     sys.path[:] = hello.path
     threading.Thread(target=_die_with_worker, args=(hello.worker,), daemon=True).start()
-    functions = _Functions(hello.main)
+    imports = Imports(hello.entry)
     while True:
         call = msgspec.json.decode(_receive(channel), type=Call)
-        found = _find(call, functions)
-        channel.sendall(SIGN)
-        _receive(channel)
+        found = _find(call, imports)
+        # What was imported may have set handlers of its own for these signals.
+        _ignore_stops()
+        _send(channel, Ready(token=call.token))
+        msgspec.json.decode(_receive(channel), type=Begin)
         if os.getppid() != hello.worker:
             raise EOFError  # the word outlived its sender in the socket
         ending = _run(call, found) if callable(found) else found
-        answer = msgspec.json.encode(Answer(ending=ending))
-        channel.sendall(HEADER.pack(len(answer)) + answer)
+        is_reusable = imports.is_prepared
+        _send(
+            channel,
+            Answer(
+                token=call.token,
+                job_id=call.job.id,
+                attempt=call.job.attempt,
+                ending=ending,
+                is_reusable=is_reusable,
+            ),
+        )
 
 
-class _Functions:
-    """Finds handlers by module and name."""
-
-    def __init__(self, main_file: str | None) -> None:
-        self._main_file = main_file
-        self._main: dict[str, Any] | None = None
-
-    def find(self, module: str, name: str) -> Callable[..., Any]:
-        if module == "__main__" and self._main_file is not None:
-            if self._main is None:
-                self._main = runpy.run_path(self._main_file, run_name="__perdure_child__")
-            first, *rest = name.split(".")
-            found: Any = self._main[first]
-        else:
-            found, rest = importlib.import_module(module), name.split(".")
-        for part in rest:
-            found = getattr(found, part)
-        # The name leads to the task, whose function is the handler.
-        function: Callable[..., Any] = getattr(found, "function", found)
-        return function
-
-
-def _find(call: Call, functions: _Functions) -> Callable[..., Any] | Raised:
+def _find(call: Call, imports: Imports) -> Callable[..., Any] | Raised:
     """The handler, or how an attempt ends that has none."""
     try:
-        return functions.find(call.module, call.name)
+        return imports.handler(call.module, call.name)
     except BaseException as error:
-        failure = capture(error)
-        message = clean(f"the child process could not import {call.module}:{call.name}: {failure}", 1000)
-        return Raised(error=Failure(type="ImportError", message=message, trace=failure.trace))
+        return Raised(error=failure_of(error, f"{call.module}:{call.name}"))
 
 
 def _run(call: Call, function: Callable[..., Any]) -> Ending:
@@ -138,6 +146,20 @@ def _run(call: Call, function: Callable[..., Any]) -> Ending:
         return handler.raised(error, call.job)
     finally:
         running.reset(token)
+
+
+def _ignore_stops() -> None:
+    """Do nothing on SIGINT and SIGTERM.
+
+    A function and not SIG_IGN, which programs that a handler starts would inherit: nobody could terminate them.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
+
+
+def _send(channel: socket.socket, message: FromChild) -> None:
+    content = msgspec.json.encode(message)
+    channel.sendall(HEADER.pack(len(content)) + content)
 
 
 def _receive(channel: socket.socket) -> bytes:

@@ -1,14 +1,16 @@
 """Runs attempts in child processes, one at a time in each: a child can be killed, and its crash costs one job only.
 
 Children are reused. An attempt that finds none idle waits for about as long as a new one would take to start, and
-only then starts it: short attempts share a few children, long ones get one each. A child that is killed, or dies, is
-known at once through its socket; the attempt then ends `Vanished`.
+only then starts it: short attempts share a few children, long ones get one each. The end of a child's process is known
+at once; the attempt that it ran then ends `Vanished`. Whatever a child sends carries the token of the call that it is
+about. A child that sends anything else is killed, and no other attempt is touched by it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -21,17 +23,24 @@ import msgspec
 
 from perdure.model.job import Job
 from perdure.model.outcome import Ending, TimedOut, Vanished
-from perdure.runtime.child import HEADER, Answer, Call, Hello
+from perdure.runtime.channel import BadFrame, Channel
+from perdure.runtime.child import Answer, Begin, Call, FromChild, Hello, Ready
+from perdure.runtime.entry import Entry
 from perdure.runtime.handler import Handler
 
 _START_UP = 0.5
 """How many seconds a child takes to start and to import its app, roughly."""
 
+_BESIDE_RESULT = 1_000_000
+"""How many bytes an answer may have beside the result: the texts of an error are much shorter."""
+
 
 class Children:
     """The children of one worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, entry: Entry | None = None) -> None:
+        """`entry` is what each child imports before it imports the module of a task."""
+        self._entry = entry or Entry()
         self._idle: list[_Child] = []
         self._waiting: deque[asyncio.Future[_Child]] = deque()
         self._count = 0
@@ -52,6 +61,7 @@ class Children:
         reference = handler.reference
         assert reference is not None, "only importable handlers are run in children"
         call = Call(
+            token=secrets.token_hex(16),
             job=job,
             module=reference[0],
             name=reference[1],
@@ -60,26 +70,50 @@ class Children:
             max_result=handler.max_result,
             timeout=timeout,
         )
-        child = await self._take()
+        child = await self._prepared(call)
+        if isinstance(child, Vanished):
+            return child
         is_reusable = False
         try:
-            await child.prepare(call)
             await may_start()
             async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
-                ending = await child.begin()
-            is_reusable = True
-            return ending
+                answer = await child.begin(call)
+            is_reusable = answer.is_reusable
+            return answer.ending
         except TimeoutError:
             assert timeout is not None
             return TimedOut(timeout=timeout)
-        except (EOFError, ConnectionError):
-            return Vanished(detail=f"the child process that ran it {await child.how_it_ended()}")
+        except (EOFError, BadFrame) as error:
+            return await child.vanished(error)
         finally:
-            if is_reusable:
-                self._give(child)
-            else:
-                self._count -= 1
-                child.kill()
+            self._return(child, is_reusable=is_reusable)
+
+    async def _prepared(self, call: Call) -> _Child | Vanished:
+        """A child that is ready to begin the call; else how the attempt ends.
+
+        A child that was used before may have died or gone astray meanwhile. That costs this attempt nothing, since it
+        has not begun: another child takes its place. What a new child does with the call counts.
+        """
+        while True:
+            child = await self._take()
+            is_ready = False
+            try:
+                await child.prepare(call)
+                is_ready = True
+                return child
+            except (EOFError, BadFrame) as error:
+                if not child.was_used:
+                    return await child.vanished(error)
+            finally:
+                if not is_ready:
+                    self._return(child, is_reusable=False)
+
+    def _return(self, child: _Child, *, is_reusable: bool) -> None:
+        if is_reusable:
+            self._give(child)
+        else:
+            self._count -= 1
+            child.kill()
 
     async def _take(self) -> _Child:
         """An idle child, one that becomes idle soon, or else a new one."""
@@ -91,7 +125,7 @@ class Children:
                 return soon
         self._count += 1
         try:
-            return await _Child.start()
+            return await _Child.start(self._entry)
         except BaseException:
             self._count -= 1
             raise
@@ -127,17 +161,16 @@ class Children:
 
 
 class _Child:
-    """One child process and the socket to it."""
+    """One child process and the channel to it."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
         self._process = process
-        self._reader = reader
-        self._writer = writer
+        self._channel = channel
+        self.was_used = False
+        """Whether it has run an attempt before."""
 
     @classmethod
-    async def start(cls) -> _Child:
+    async def start(cls, entry: Entry) -> _Child:
         ours, theirs = socket.socketpair()
         try:
             # Starting takes a millisecond; asyncio's own processes would need a child watcher per loop.
@@ -148,33 +181,49 @@ class _Child:
             )
         finally:
             theirs.close()
-        reader, writer = await asyncio.open_connection(sock=ours)
-        child = cls(process, reader, writer)
-        main = sys.modules.get("__main__")
+        child = cls(process, Channel(ours, process))
         path = [part or "." for part in sys.path]
-        child._send(msgspec.json.encode(Hello(path=path, main=_file_of(main), worker=os.getpid())))
+        try:
+            await child._channel.send(msgspec.json.encode(Hello(path=path, entry=entry, worker=os.getpid())))
+        except EOFError:
+            pass  # whoever uses it finds out
+        except BaseException:
+            child.kill()
+            raise
         return child
 
     async def prepare(self, call: Call) -> None:
         """Hand over a call, and wait until the child has found its handler."""
-        self._send(msgspec.json.encode(call))
-        await self._writer.drain()
-        await self._receive()
+        if not self._channel.is_quiet and self.was_used:
+            raise BadFrame("it sent something before it was asked")
+        self._channel.expect(2 * call.max_result + _BESIDE_RESULT)
+        await self._channel.send(msgspec.json.encode(call))
+        message = await self._receive()
+        if not isinstance(message, Ready) or message.token != call.token:
+            raise BadFrame("it answered for another attempt")
 
-    async def begin(self) -> Ending:
-        """Let the child enter the handler, and wait for the ending."""
-        self._send(b"")
-        return msgspec.json.decode(await self._receive(), type=Answer).ending
+    async def begin(self, call: Call) -> Answer:
+        """Let the child enter the handler, and wait for its answer."""
+        await self._channel.send(msgspec.json.encode(Begin(token=call.token)))
+        answer = await self._receive()
+        if not isinstance(answer, Answer) or not answer.is_for(call):
+            raise BadFrame("it answered for another attempt")
+        self.was_used = True
+        return answer
 
-    async def _receive(self) -> bytes:
+    async def _receive(self) -> FromChild:
         try:
-            header = await self._reader.readexactly(HEADER.size)
-            return await self._reader.readexactly(HEADER.unpack(header)[0])
-        except asyncio.IncompleteReadError:
-            raise EOFError from None
+            message: FromChild = msgspec.json.decode(await self._channel.receive(), type=FromChild)
+            return message
+        except msgspec.MsgspecError:
+            raise BadFrame("it sent something that is no answer") from None
 
-    async def how_it_ended(self) -> str:
-        """What became of a child whose socket is closed."""
+    async def vanished(self, error: EOFError | BadFrame) -> Vanished:
+        """The ending of an attempt whose child is gone, or sent what it must not send and is to be killed."""
+        how = f"is killed: {error}" if isinstance(error, BadFrame) else await self._how_it_ended()
+        return Vanished(detail=f"the child process that ran it {how}")
+
+    async def _how_it_ended(self) -> str:
         for _ in range(200):
             code = self._process.poll()
             if code is not None:
@@ -186,17 +235,7 @@ class _Child:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        self._writer.close()
-
-    def _send(self, body: bytes) -> None:
-        self._writer.write(HEADER.pack(len(body)) + body)
-
-
-def _file_of(module: object) -> str | None:
-    """The script that `__main__` is, where it is one; `python -m` and shells have none that could be run again."""
-    if getattr(module, "__spec__", None) is not None:
-        return None
-    return getattr(module, "__file__", None)
+        self._channel.close()
 
 
 def _signal_name(number: int) -> str:

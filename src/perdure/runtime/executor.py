@@ -25,6 +25,7 @@ from perdure.model.resolve import Policy
 from perdure.runtime.children import Children
 from perdure.runtime.committer import to_ended
 from perdure.runtime.context import Entered, running
+from perdure.runtime.entry import Entry
 from perdure.runtime.handler import Handler, Registry
 from perdure.runtime.held import Holding
 from perdure.runtime.threads import Threads
@@ -61,6 +62,7 @@ class Executor:
         isolates: bool = True,
         tracing: Tracing | None = None,
         start: Callable[[Job], Awaitable[bool]] | None = None,
+        entry: Entry | None = None,
     ) -> None:
         """`start` records that an at-most-once job is about to enter its handler, and says whether it may."""
         self._registry = registry
@@ -71,7 +73,7 @@ class Executor:
         self._tracing = tracing
         self._start = start
         self._threads = Threads()
-        self._children = Children()
+        self._children = Children(entry)
         self._suspects = asyncio.Semaphore(_SUSPECTS)
         self._turn_began = 0.0
         self.busy = 0

@@ -8,6 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from perdure.model.schedule import Definition
+from perdure.runtime.entry import Entry
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,3 +26,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     schedules: tuple[Definition, ...] = ()
     """Those of the app's code."""
+    entry: Entry = Entry()
+    """What child processes import before the modules of tasks."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from perdure.errors import UsageError
+from perdure.runtime.entry import stop_in_child
 from perdure.runtime.membership import on_loop
 from perdure.runtime.supervisor import stop_with_supervisor
 from perdure.runtime.worker import Worker
@@ -21,6 +22,7 @@ _SWITCH = 0.001
 
 def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
     """Run a worker until SIGTERM or SIGINT; the first stops it gently, the second at once."""
+    stop_in_child()
     if threading.current_thread() is not threading.main_thread():
         raise UsageError(
             "A worker was started outside of the main thread, where it could not hear its signals.",

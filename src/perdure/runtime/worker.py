@@ -80,6 +80,7 @@ class Worker:
             clock=clock,
             random=random,
             tracing=tracing,
+            entry=plan.entry,
             start=Starter(store=store, clock=clock, trouble=self._trouble("starter")).start,
         )
         self._membership = Membership(

@@ -19,6 +19,7 @@ import uvicorn
 
 from perdure.app import App
 from perdure.errors import BadOption, EngineError, Refused
+from perdure.runtime.entry import stop_in_child
 from perdure.runtime.process import loop_factory
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
@@ -52,6 +53,7 @@ def serve(
     announce: Callable[[Listening], None] = lambda listening: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread."""
+    stop_in_child()
     api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
     auth.require_binding(api.desk.access, host)
     with _bind(host, port) as listener:
