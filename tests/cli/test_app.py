@@ -215,3 +215,62 @@ def test_a_worker_refuses_queues_without_names(perdure: Runner, myapp: Path) -> 
     result = perdure("worker", "cli_myapp:app", "--queues", " , ", "--json")
     assert result.exit_code == 2
     assert "--queues" in json.loads(result.stderr)["error"]["message"]
+
+
+TRACES = {
+    "cli_raises": ("def load():\n    raise RuntimeError('boom')\n\nload()\n", ["in load", "RuntimeError: boom"]),
+    "cli_syntax": ("x = 1\ny = (\n", ["cli_syntax.py", "y = (", "SyntaxError"]),
+    "cli_exits": ("import sys\n\nsys.exit('no config')\n", ["sys.exit('no config')", "SystemExit: no config"]),
+    "cli_needs": ("import not_installed_here\n", ["import not_installed_here", "ModuleNotFoundError"]),
+    "cli_circle": ("from cli_circle_b import x\ny = 1\n", ["partially initialized module", "cli_circle_b.py"]),
+    "cli_base": ("raise GeneratorExit\n", ["GeneratorExit"]),
+    "cli_wrong_use": (
+        "from perdure import App\napp = App()\n\n@app.task(retry='nonsense')\ndef f(): ...\n",
+        ["@app.task(retry='nonsense')", "BadPolicy"],
+    ),
+    "cli_chained": (
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise OSError('later') from e\n",
+        ["ZeroDivisionError", "direct cause", "OSError: later"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_module_that_fails_shows_the_users_own_traceback(perdure: Runner, myapp: Path, tmp_path: Path, name: str):
+    source, words = TRACES[name]
+    (tmp_path / f"{name}.py").write_text(source)
+    (tmp_path / "cli_circle_b.py").write_text("from cli_circle import y\n")
+    own = str(Path(__import__("perdure").__file__).parent)
+    for command in (
+        ["worker", f"{name}:app"],
+        ["up", f"{name}:app"],
+        ["server", f"{name}:app"],
+        ["enqueue", "f", "--app", f"{name}:app"],
+        ["explain", "f", "--app", f"{name}:app"],
+        ["queues", "show", "q", "--app", f"{name}:app"],
+    ):
+        result = perdure(*command)
+        assert result.exit_code == 2, result.stderr
+        for word in words:
+            assert word in result.stderr
+        assert f"error: The module '{name}' cannot be imported at " in result.stderr
+        assert own not in result.stderr
+        assert "importlib" not in result.stderr
+    as_json = json.loads(perdure("worker", f"{name}:app", "--json").stderr)["error"]
+    assert words[-1] in as_json["traceback"]
+    assert as_json["exit_code"] == 2
+
+
+def test_an_app_that_is_no_app_is_told_without_a_traceback(perdure: Runner, myapp: Path, tmp_path: Path) -> None:
+    (tmp_path / "cli_other.py").write_text("app = object()\n\ndef __getattr__(name):\n    raise ValueError(name)\n")
+    assert "Traceback" not in perdure("worker", "cli_other:app").stderr
+    assert "is a object, not an App" in perdure("worker", "cli_other:app").stderr
+    computed = perdure("worker", "cli_other:late")
+    assert (computed.exit_code, "ValueError: late" in computed.stderr) == (2, True)
+
+
+def test_several_processes_show_the_traceback_too(perdure: Runner, myapp: Path, tmp_path: Path) -> None:
+    (tmp_path / "cli_raises.py").write_text(TRACES["cli_raises"][0])
+    done = perdure.process("worker", "cli_raises:app", "--processes", "2")
+    assert done.returncode == 2
+    assert "RuntimeError: boom" in done.stderr

@@ -40,18 +40,26 @@ def exit_code(error: BaseException) -> int:
 
 
 def tell(error: Exception, *, as_json: bool) -> None:
-    """Write an error to stderr; a traceback only when it was asked for by PERDURE_DEBUG."""
+    """Write an error to stderr, after the traceback of the user's own code where that failed.
+
+    A traceback of Perdure's code is shown only when PERDURE_DEBUG asks for it.
+    """
     what, why, hint = _parts(error)
+    trace: str = getattr(error, "trace", "")
     if as_json:
-        document = {
+        document: dict[str, object] = {
             "type": type(error).__name__,
             "message": what,
             "why": why,
             "hint": hint,
             "exit_code": exit_code(error),
         }
+        if trace:
+            document["traceback"] = trace
         click.echo(json.dumps({"error": document}), err=True)
     else:
+        if trace:
+            click.echo(trace.rstrip("\n"), err=True)
         click.echo(f"{_label('error:', 'red')} {what}", err=True)
         if why:
             click.echo(f"{_label('why:', 'yellow')} {why}", err=True)

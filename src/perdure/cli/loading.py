@@ -1,15 +1,15 @@
-"""Imports the user's app by `module:attribute`, and says plainly what is wrong when that fails."""
+"""Imports the user's app by `module:attribute`; when that fails, shows the user's own traceback and says what to do."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
-import traceback
 from types import ModuleType
 
 from perdure.app import App
 from perdure.cli.session import URL_VARIABLE
+from perdure.cli.user_trace import one_line, own_place, own_trace
 from perdure.configuration import Configuration
 from perdure.errors import BadOption, BadSetting
 
@@ -58,37 +58,44 @@ def _missing(module: str) -> BadOption:
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit included, and whatever else a module may raise
+        if isinstance(error, ModuleNotFoundError) and error.name is not None and own_place(error) is None:
             raise _missing(error.name) from None
-        raise _broken(name, error) from None
-    except (Exception, SystemExit) as error:
         if isinstance(error, BadSetting):
             # Raises by itself where environment or file are wrong: that is no fault of the module.
             Configuration.read(os.environ)
-        raise _broken(name, error) from None
+        raise AppNotLoaded(name, error) from None
 
 
-def _broken(name: str, error: BaseException) -> BadOption:
-    where = ""
-    if isinstance(error, SyntaxError) and error.filename:
-        where = f" at {error.filename}, line {error.lineno}"
-    else:
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
-        if own:
-            where = f" at {own[-1].filename}, line {own[-1].lineno}"
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    return BadOption(f"The module {name!r} cannot be imported{where}: {said}", "Correct the module and run again.")
+class AppNotLoaded(BadOption):
+    """The module of the app cannot be imported; `trace` is the traceback, the user's own frames alone."""
+
+    def __init__(self, module: str, error: BaseException) -> None:
+        place = own_place(error)
+        where = "" if place is None else f" at {place[0]}, line {place[1]}"
+        super().__init__(f"The module {module!r} cannot be imported{where}: {one_line(error)}", _hint(error))
+        self.trace = own_trace(error)
 
 
-def _is_user_code(filename: str) -> bool:
-    return filename != __file__ and not filename.startswith("<frozen") and importlib.__file__ != filename
+def _hint(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return 'A module must not end the program when it is imported: put that under `if __name__ == "__main__":`.'
+    if isinstance(error, ImportError | AttributeError) and "partially initialized module" in one_line(error):
+        return "Two modules import each other: move what both need into a third, or import inside a function."
+    if isinstance(error, ModuleNotFoundError):
+        return "Install the missing package, or run the command where its module can be found."
+    return "Correct the module and run again."
 
 
 def _named(module: ModuleType, attribute: str) -> App:
     found: object = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)
+        try:
+            found = getattr(found, part, None)
+        except Exception as error:  # a module or an object may compute its attributes
+            raise AppNotLoaded(module.__name__, error) from None
     if isinstance(found, App):
         return found
     apps = _apps(module)
