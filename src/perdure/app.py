@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from perdure.assembly import Surroundings, make_scheduler, make_worker
+from perdure.assembly import Surroundings, make_scheduler, make_worker, start_trouble
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.configuration import Configuration
@@ -32,6 +32,7 @@ from perdure.model.schedule import Missed, Overlap
 from perdure.model.state import Delivery
 from perdure.observe.observing import Observing
 from perdure.registry import Registry
+from perdure.runtime.process import run_until_signalled
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
@@ -189,9 +190,8 @@ class App:
 
         Workers register it when they start; until then nothing is stored.
         """
-        self.registry.add_schedule(
-            schedule_of(name, job, cron=cron, tz=tz, overlap=overlap, missed=missed, recurring=recurring)
-        )
+        rule = schedule_of(name, job, cron=cron, tz=tz, overlap=overlap, missed=missed, recurring=recurring)
+        self.registry.add_schedule(rule)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -205,12 +205,10 @@ class App:
     @property
     def store(self) -> Store:
         """The open store; opened when first asked for."""
-        if (store := self._store) is not None:
-            return store
-        with self._lock:
-            if self._store is None:
-                self._store = self.surroundings.open_store()
-            return self._store
+        if (store := self._store) is None:
+            with self._lock:
+                store = self._store = self._store or self.surroundings.open_store()
+        return store
 
     @property
     def opened(self) -> Store | None:
@@ -219,8 +217,8 @@ class App:
 
     def close(self) -> None:
         """Close the store, if it is open; using the app again opens it again."""
-        with self._lock:
-            store, self._store = self._store, None
+        # Without the lock, which a thread may hold for as long as opening takes: the program may be ending.
+        store, self._store = self._store, None
         if store is not None:
             store.close()
 
@@ -284,13 +282,15 @@ class App:
         lease: timedelta | None = None,
         grace: timedelta | None = None,
         metrics_port: int | None = None,
+        wait: bool = True,
     ) -> None:
-        """Work until SIGTERM or SIGINT; a second one stops at once. Blocks; must be called in the main thread."""
-        from perdure.runtime.process import run_until_signalled  # signals and processes are a worker's business
-
+        """Work until SIGTERM or SIGINT in the main thread; a second stops at once. `wait` for an engine that is away."""
         try:
             run_until_signalled(
-                lambda: self._observing.served(self.make_worker(queues, concurrency, lease, grace), metrics_port)
+                lambda: self.make_worker(queues, concurrency, lease, grace),
+                open_store=lambda: self.store,
+                trouble=start_trouble("worker", self.surroundings, self.observer) if wait else None,
+                serve=partial(self._observing.served, port=metrics_port),
             )
         finally:
             self._observing.close()

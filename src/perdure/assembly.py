@@ -15,8 +15,10 @@ from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
 from perdure.registry import Registry
 from perdure.runtime.entry import current_entry, stop_in_child
+from perdure.runtime.outage import Outage
 from perdure.runtime.plan import Plan
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
+from perdure.runtime.trouble import Trouble
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
 from perdure.sinks import Sinks
@@ -108,3 +110,8 @@ def make_scheduler(
         definitions=tuple(registry.schedules.values()),
     )
     return LoneScheduler(scheduler, store=store, clock=here.clock, random=here.random, observer=observer)
+
+
+def start_trouble(who: str, here: Surroundings, observer: Observer) -> Trouble:
+    """Tells once that the engine is away when a worker or scheduler starts, and when it is there."""
+    return Trouble(who, random=here.random, outage=Outage(who, clock=here.clock, observer=observer))

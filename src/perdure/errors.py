@@ -22,6 +22,7 @@ PerdureError
 │   └── LeaseLost              the store no longer counts this worker among the living
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
+    │   └── EngineUnusable     it never will be as things are: user, password, rights, file or version are wrong
     ├── EngineBusy             others held it for too long
     ├── EngineFull             no room to store anything more
     ├── SchemaTooNew           written by a newer Perdure
@@ -130,6 +131,10 @@ class EngineError(PerdureError):
 
 class EngineUnreachable(EngineError):
     """The engine cannot be opened or reached."""
+
+
+class EngineUnusable(EngineUnreachable):
+    """The engine cannot be used as things are, and waiting does not help: user, password, rights, file or version."""
 
 
 class EngineBusy(EngineError):

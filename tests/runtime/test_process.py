@@ -43,7 +43,7 @@ def test_threads_take_turns_more_often_only_beside_an_embedded_engine(is_embedde
     class Worker:
         has_embedded_engine = is_embedded
 
-        async def run(self) -> None:
+        async def run(self, *, waits: bool = True) -> None:
             seen.append(sys.getswitchinterval())
 
         def stop(self) -> None: ...
@@ -75,7 +75,7 @@ def test_the_collector_passes_over_what_was_there_before_the_first_job_while_a_w
     class Worker:
         has_embedded_engine = False
 
-        async def run(self) -> None:
+        async def run(self, *, waits: bool = True) -> None:
             seen.append(gc.get_freeze_count())
 
         def stop(self) -> None: ...

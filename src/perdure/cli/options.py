@@ -27,6 +27,12 @@ def read_duration(_: click.Context, param: click.Parameter, value: str | None) -
     return None if value is None else parse_duration(value, what=f"--{(param.name or '').replace('_', '-')}")
 
 
+def wait_option(command: Command) -> Command:
+    """Adds --no-wait."""
+    text = "End with exit code 5 when the engine is away at the start, instead of waiting for it."
+    return click.option("--no-wait", is_flag=True, help=text)(command)
+
+
 def store_options(command: Command) -> Command:
     """Adds --url and --json; the command gets a `session`."""
     return _with_session(command, has_app=False)

@@ -10,7 +10,7 @@ import click
 from perdure.cli import faults, output
 from perdure.cli.configured import configured_app
 from perdure.cli.log import show_log
-from perdure.cli.options import Command, store_options
+from perdure.cli.options import Command, store_options, wait_option
 from perdure.cli.session import APP_VARIABLE, Session
 
 if TYPE_CHECKING:
@@ -47,8 +47,11 @@ def server_options(command: Command) -> Command:
 @click.argument("app_name", metavar="[MODULE:APP]", required=False, envvar=APP_VARIABLE, default=configured_app)
 @click.option("--scheduler", "has_scheduler", is_flag=True, help="Fire schedules, too; workers do so by themselves.")
 @server_options
+@wait_option
 @store_options
-def server(session: Session, app_name: str | None, any_task: bool, has_scheduler: bool, **given: Any) -> int:
+def server(
+    session: Session, app_name: str | None, any_task: bool, has_scheduler: bool, no_wait: bool, **given: Any
+) -> int:
     """Serve the REST API until stopped.
 
     Without an app it serves what the store has, and takes jobs of any task. Without a token it answers this machine
@@ -65,6 +68,7 @@ def server(session: Session, app_name: str | None, any_task: bool, has_scheduler
             accepts_any_task=is_any,
             make_beside=app.make_scheduler if has_scheduler else None,
             announce=lambda found: announce(session, found),
+            waits=not no_wait,
             **given,
         )
     return faults.OK

@@ -10,7 +10,7 @@ import click
 from perdure.cli import faults, output
 from perdure.cli.configured import configured_app
 from perdure.cli.log import show_log
-from perdure.cli.options import read_duration, store_options
+from perdure.cli.options import read_duration, store_options, wait_option
 from perdure.cli.server import announce, server_options
 from perdure.cli.session import APP_VARIABLE, Session
 from perdure.cli.worker import read_queues
@@ -22,6 +22,7 @@ from perdure.cli.worker import read_queues
 @click.option("--concurrency", "-c", type=click.IntRange(min=1), metavar="N", help="Attempts at once.")
 @click.option("--grace", callback=read_duration, metavar="DURATION", help="How long attempts may finish on a stop.")
 @server_options
+@wait_option
 @store_options
 def up(
     session: Session,
@@ -30,6 +31,7 @@ def up(
     concurrency: int | None,
     grace: timedelta | None,
     any_task: bool,
+    no_wait: bool,
     **given: Any,
 ) -> int:
     """Run everything in one process: a worker, which also fires schedules, and the REST API.
@@ -49,6 +51,7 @@ def up(
             accepts_any_task=True if any_task or app_name is None else None,
             make_beside=lambda: app.make_worker(wanted, concurrency, None, grace),
             announce=lambda found: announce(session, found),
+            waits=not no_wait,
             **given,
         )
     return faults.OK

@@ -12,7 +12,7 @@ import click
 from perdure.cli import faults, output
 from perdure.cli.configured import configured_app, configured_metrics_port
 from perdure.cli.log import show_log
-from perdure.cli.options import read_duration, store_options
+from perdure.cli.options import read_duration, store_options, wait_option
 from perdure.cli.session import APP_VARIABLE, Session
 from perdure.duration import format_duration
 from perdure.errors import BadOption
@@ -38,6 +38,7 @@ _HIGHEST_PORT = 65535
     envvar=METRICS_PORT,
     help="Serve metrics and health there; more processes take the ports after it.",
 )
+@wait_option
 @store_options
 def worker(
     session: Session,
@@ -48,11 +49,13 @@ def worker(
     grace: timedelta | None,
     lease: timedelta | None,
     metrics_port: int | None,
+    no_wait: bool,
 ) -> int:
     """Run the jobs of an app until stopped.
 
     The first interrupt (Ctrl-C, SIGTERM) stops fetching and lets running attempts finish within the grace time; the
-    second stops at once. Without an app it runs HTTP jobs, which every worker knows.
+    second stops at once. Without an app it runs HTTP jobs, which every worker knows. While the engine is away at the
+    start, it waits for it.
     """
     given: dict[str, Any] = {
         "queues": read_queues(queues),
@@ -63,11 +66,11 @@ def worker(
     given = {name: value for name, value in given.items() if value is not None}
     if processes > 1:
         first = configured_metrics_port() if metrics_port is None else metrics_port
-        return _supervise(session, app_name, processes, given, _ports(first, processes))
+        return _supervise(session, app_name, processes, given, _ports(first, processes), is_patient=not no_wait)
     named = session if app_name is None else session.named(app_name)
     with named.app(may_create=True) as loaded:
         show_log(loaded.settings.log)
-        loaded.run_worker(**given, metrics_port=metrics_port)
+        loaded.run_worker(**given, metrics_port=metrics_port, wait=not no_wait)
     return faults.OK
 
 
@@ -77,6 +80,8 @@ def _supervise(
     processes: int,
     given: dict[str, Any],
     ports: Callable[[int], Mapping[str, str]],
+    *,
+    is_patient: bool,
 ) -> int:
     """Run several copies of this command, each with one process."""
     from perdure.cli.loading import check_module  # here, so that help does not wait for it
@@ -88,6 +93,8 @@ def _supervise(
         check_module(app)
     names = [] if app is None else [app]
     command = [sys.executable, "-m", "perdure", "worker", *names, *session.arguments]
+    if not is_patient:
+        command.append("--no-wait")
     for name, value in given.items():
         text = format_duration(value) if isinstance(value, timedelta) else value
         command += [f"--{name}", ",".join(text) if isinstance(text, list) else str(text)]

@@ -97,14 +97,17 @@ class WorkerReaped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A store call failed and will be tried again; told once per outage and part, not once per try."""
+    """A store call failed and will be tried again; told once per outage, not once per try."""
 
     part: str
+    """Who waits for the store: the worker, or a scheduler by itself."""
     error: str
     retry_in: timedelta
 
 
 class StoreRecovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The outage is over: every part whose call had failed has made one that the store answered."""
+
     part: str
     outage: timedelta
 

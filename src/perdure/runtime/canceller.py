@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from perdure.model.job import WorkerId
 from perdure.runtime.held import Held
+from perdure.runtime.loop import NotAsked
 from perdure.store import Store
 
 
@@ -17,13 +18,19 @@ class Canceller:
         self._held = held
         self._worker = worker
         self._poll = poll
+        self._has_failed = False
 
     async def step(self) -> float:
         """Break off what was cancelled; the seconds until the next look."""
         worker = self._worker()
-        if worker is not None and len(self._held):
-            for job_id in await self._store.cancelling(worker):
-                holding = self._held.get(job_id)
-                if holding is not None:
-                    holding.break_off("cancel")
+        # After a failed call it asks again in any case, so that it knows when the store is back.
+        if worker is None or not (len(self._held) or self._has_failed):
+            return NotAsked(self._poll)
+        self._has_failed = True
+        cancelled = await self._store.cancelling(worker)
+        self._has_failed = False
+        for job_id in cancelled:
+            holding = self._held.get(job_id)
+            if holding is not None:
+                holding.break_off("cancel")
         return self._poll

@@ -103,6 +103,7 @@ class Committer:
             except EngineError as error:
                 pause = self._trouble.failed(error)
                 if not self._is_trusted():
+                    self._trouble.gave_up()
                     return [False] * len(batch)
                 await self._clock.sleep(pause)
                 continue

@@ -227,6 +227,7 @@ class Fetcher:
             self._is_hinted = False
             self._wake.silence()
             room = min(room, _LARGEST_BATCH)
+            jobs: list[Job] | None
             try:
                 jobs = await (self._stand_by(worker, room) if stands_by else self._claims.fetch(worker, room))
             except LeaseLost:
@@ -235,8 +236,12 @@ class Fetcher:
                 await self._until_freed()
                 continue
             except EngineError as error:
+                # The next try is a plain fetch: a standby may wait long before it asks the store anything.
+                is_drained = False
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
+            if jobs is None:
+                continue  # nobody knows what became of the standby; a fetch will tell
             self._trouble.succeeded()
             is_drained = len(jobs) < room
             if jobs:
@@ -250,11 +255,11 @@ class Fetcher:
     def _can_stand_by(self) -> bool:
         return self._claims.can_stand_by and self._is_idle()
 
-    async def _stand_by(self, worker: WorkerId, room: int) -> list[Job]:
+    async def _stand_by(self, worker: WorkerId, room: int) -> list[Job] | None:
         jobs = await self._claims.stand_by(worker, room, self._pause())
         if jobs is None:
             self.wake()
-        return jobs or []
+        return jobs
 
     async def _until_freed(self) -> None:
         self.wants_room = True

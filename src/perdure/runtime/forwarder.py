@@ -24,6 +24,7 @@ from perdure.model.forward import NOWHERE, Forward, Tried
 from perdure.model.job import Attempt, Job
 from perdure.model.retry import Retry
 from perdure.runtime.handler import read_delay
+from perdure.runtime.loop import NotAsked
 from perdure.store import Store
 
 _OF_A_QUEUE = 8
@@ -109,17 +110,19 @@ class Forwarder:
         """Begin the tries that are due and have a place; the seconds until the next look."""
         queues = [queue for queue in self._queues if self._busy[queue] < _OF_A_QUEUE]
         pause = max(self._poll, _SELDOM) if self._sinks.is_empty() else self._poll
+        has_asked = False
         for lease, alike in self._by_lease(queues).items():
             limit = min(_OF_A_QUEUE, _AT_ONCE - len(self._tries))
             if limit <= 0:
-                return self._poll
+                return self._poll if has_asked else NotAsked(self._poll)
             due = await self._store.forward(alike, limit, lease)
+            has_asked = True
             await self._begin(due.forwards)
             if len(due.forwards) == limit:
                 pause = 0.0
             elif due.next_at is not None:
                 pause = min(pause, max(self._until(due.next_at), 0.001))
-        return pause
+        return pause if has_asked else NotAsked(pause)
 
     async def drain(self) -> tuple[int, datetime | None]:
         """Try all that is due now and wait for it: how many tries, and when the next one is due."""

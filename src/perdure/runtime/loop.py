@@ -11,6 +11,12 @@ from perdure.errors import EngineError
 from perdure.runtime.trouble import Trouble
 
 
+class NotAsked(float):
+    """The pause of a step that made no store call, so that it says nothing about the store."""
+
+    __slots__ = ()
+
+
 class Loop:
     """Runs a step again and again; the step gives the seconds to wait before the next one."""
 
@@ -33,7 +39,8 @@ class Loop:
             except EngineError as error:
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
-            self._trouble.succeeded()
+            if not isinstance(pause, NotAsked):
+                self._trouble.succeeded()
             if pause > 0:
                 # A little early rather than late, and never two workers in step.
                 await self._bell.heard(pause * self._random.uniform(0.8, 1.0))

@@ -13,15 +13,27 @@ from collections.abc import Callable, Iterator
 from perdure.errors import UsageError
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.membership import on_loop
+from perdure.runtime.start import in_daemon_thread, open_or_stop
 from perdure.runtime.supervisor import stop_with_supervisor
+from perdure.runtime.trouble import Trouble
 from perdure.runtime.worker import Worker
 
 _SWITCH = 0.001
 """After how many seconds a thread lets another run, where the engine's threads and the event loop need each other."""
 
 
-def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
-    """Run a worker until SIGTERM or SIGINT; the first stops it gently, the second at once."""
+def run_until_signalled(
+    make_worker: Callable[[], Worker],
+    *,
+    open_store: Callable[[], object] = lambda: None,
+    trouble: Trouble | None = None,
+    serve: Callable[[Starting], object] = lambda starting: None,
+) -> None:
+    """Run a worker until SIGTERM or SIGINT; the first stops it gently, the second at once.
+
+    `trouble` tells that the engine is away at the start and is waited for; without one, that is raised. `serve` makes
+    what can be seen of the worker public, from before the engine is there.
+    """
     stop_in_child()
     if threading.current_thread() is not threading.main_thread():
         raise UsageError(
@@ -29,22 +41,65 @@ def run_until_signalled(make_worker: Callable[[], Worker]) -> None:
             "Start it in the main thread, or in a process of its own with `perdure worker`.",
         )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(make_worker))
+        runner.run(_run(Starting(), make_worker, open_store, trouble, serve))
 
 
-async def _run(make_worker: Callable[[], Worker]) -> None:
-    worker = make_worker()
+class Starting:
+    """A worker as those who watch it see it, from before it is made."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self.stopping = asyncio.Event()
+
+    def made(self, worker: Worker) -> None:
+        """The worker is there."""
+        self._worker = worker
+
+    def stop(self) -> None:
+        """Stop the worker, or its start. Must be called on the event loop."""
+        if self._worker is not None:
+            self._worker.stop()
+        self.stopping.set()
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        return (0, 0) if self._worker is None else self._worker.slots
+
+    def problems(self) -> list[str]:
+        """Why it cannot run jobs as it should."""
+        return ["it waits for the store"] if self._worker is None else self._worker.problems()
+
+
+async def _run(
+    starting: Starting,
+    make_worker: Callable[[], Worker],
+    open_store: Callable[[], object],
+    trouble: Trouble | None,
+    serve: Callable[[Starting], object],
+) -> None:
     loop = asyncio.get_running_loop()
-    is_supervised = stop_with_supervisor(lambda: on_loop(loop, worker.stop))
-    stop = _once_a_second(worker.stop, loop) if is_supervised else worker.stop
+    is_supervised = stop_with_supervisor(lambda: on_loop(loop, starting.stop))
+    stop = _once_a_second(starting.stop, loop) if is_supervised else starting.stop
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
+        serve(starting)
+        if not await _open(open_store, trouble, starting.stopping):
+            return
+        worker = make_worker()
+        starting.made(worker)
+        if starting.stopping.is_set():
+            worker.stop()
         with _switching() if worker.has_embedded_engine else contextlib.nullcontext(), _tidied():
-            await worker.run()
+            await worker.run(waits=trouble is not None)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+async def _open(open_store: Callable[[], object], trouble: Trouble | None, stopping: asyncio.Event) -> bool:
+    """Open the store; False when the worker was stopped before it was open."""
+    return await open_or_stop(lambda: in_daemon_thread(open_store), trouble=trouble, stopping=stopping)
 
 
 @contextlib.contextmanager

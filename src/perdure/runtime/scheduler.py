@@ -20,8 +20,9 @@ from perdure.model.event import JobsEnqueued, Observer, ScheduleBroken, TicksFir
 from perdure.model.fire import Planned, plan, plan_removal, put_off
 from perdure.model.job import JobId, NewJob
 from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
-from perdure.runtime.loop import Loop
+from perdure.runtime.loop import Loop, NotAsked
 from perdure.runtime.membership import on_loop
+from perdure.runtime.outage import Outage
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.schedules import Firing
@@ -67,7 +68,7 @@ class Scheduler:
         began = self._clock.monotonic()
         if began < self._quiet_until:
             # Hints come with every job, and nearly none of them is about schedules: a few a second are heard.
-            return max(self._quiet_until - began, 0.001)
+            return NotAsked(max(self._quiet_until - began, 0.001))
         if not self._is_registered:
             self._is_registered = await self._register()
         await self._name()
@@ -174,7 +175,7 @@ class LoneScheduler:
     def __init__(self, scheduler: Scheduler, *, store: Store, clock: Clock, random: Random, observer: Observer) -> None:
         self._store = store
         self._stopping = asyncio.Event()
-        trouble = Trouble("scheduler", clock=clock, random=random, observer=observer)
+        trouble = Trouble("scheduler", random=random, outage=Outage("scheduler", clock=clock, observer=observer))
         self._loop = Loop(scheduler.step, clock=clock, random=random, trouble=trouble)
 
     def stop(self) -> None:

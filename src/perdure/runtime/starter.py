@@ -68,6 +68,8 @@ class Starter:
             for (_, answer), is_allowed in zip(batch, may_enter, strict=True):
                 if not answer.done():
                     answer.set_result(is_allowed)
+            return
+        self._trouble.gave_up()
 
 
 async def start(store: JobStore, jobs: Sequence[Job]) -> list[bool]:

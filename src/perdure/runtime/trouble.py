@@ -1,28 +1,24 @@
-"""How a running part lives through store trouble: waits with growing, jittered pauses and tells it once."""
+"""How a running part lives through an outage of the store: it tries again with growing, jittered pauses."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from random import Random
 
-from perdure.clock import Clock
 from perdure.errors import EngineError
-from perdure.model.event import Observer, StoreRecovered, StoreTrouble
+from perdure.runtime.outage import Outage
 
 _FIRST = 0.05
 _LONGEST = 5.0
 
 
 class Trouble:
-    """The outages of one part."""
+    """The failed calls of one part."""
 
-    def __init__(self, part: str, *, clock: Clock, random: Random, observer: Observer) -> None:
+    def __init__(self, part: str, *, random: Random, outage: Outage) -> None:
         self._part = part
-        self._clock = clock
         self._random = random
-        self._observer = observer
+        self._outage = outage
         self._failures = 0
-        self._began = 0.0
 
     @property
     def is_going_on(self) -> bool:
@@ -33,17 +29,16 @@ class Trouble:
         """Note a failed call; gives the seconds to wait before the next."""
         pause = min(_FIRST * 2.0 ** min(self._failures, 10), _LONGEST)
         pause *= self._random.uniform(0.5, 1.0)
-        if self._failures == 0:
-            self._began = self._clock.monotonic()
-            self._observer.tell(
-                StoreTrouble(part=self._part, error=str(error), retry_in=timedelta(seconds=round(pause, 3)))
-            )
         self._failures += 1
+        self._outage.failed(self._part, error, pause)
         return pause
 
     def succeeded(self) -> None:
-        """Note a call that went well."""
-        if self._failures:
-            self._failures = 0
-            outage = timedelta(seconds=self._clock.monotonic() - self._began)
-            self._observer.tell(StoreRecovered(part=self._part, outage=outage))
+        """Note a call that the store answered; not for a step that made none."""
+        self._failures = 0
+        self._outage.succeeded(self._part)
+
+    def gave_up(self) -> None:
+        """Note that the failed call is not made again."""
+        self._failures = 0
+        self._outage.gave_up(self._part)

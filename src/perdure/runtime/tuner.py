@@ -12,6 +12,7 @@ from perdure.clock import Clock
 from perdure.model.fairness import Fairness
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.runtime.handler import Registry
+from perdure.runtime.loop import NotAsked
 from perdure.store import Store
 
 _EVERY = 1.0
@@ -42,7 +43,7 @@ class Tuner:
     async def step(self) -> float:
         """Read the settings, unless that was just done; the seconds until the next look."""
         if self._read_at is not None and (wait := self._read_at + _SOONEST - self._clock.monotonic()) > 0:
-            return wait
+            return NotAsked(wait)
         said = await self._store.settings()
         self._read_at = self._clock.monotonic()
         if said != self._said:

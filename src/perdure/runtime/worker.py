@@ -29,11 +29,13 @@ from perdure.runtime.held import Held
 from perdure.runtime.hints import Hints
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import Membership
+from perdure.runtime.outage import Outage
 from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.start import register_or_stop
 from perdure.runtime.starter import Starter
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
@@ -74,6 +76,7 @@ class Worker:
         self._released = 0
         self._scheduling: Loop | None = None
         self._troubles: dict[str, Trouble] = {}
+        self._outage = Outage("worker", clock=clock, observer=observer)
         self._executor = Executor(
             registry=registry,
             store=store,
@@ -159,11 +162,11 @@ class Worker:
         troubles = list(self._troubles.items())
         return found + [f"the {part} cannot reach the store" for part, one in troubles if one.is_going_on]
 
-    async def run(self) -> None:
-        """Work until stopped."""
-        # Limits that an operator has set hold from the first fetch on.
-        await self._tuner.step()
-        await self._membership.join()
+    async def run(self, *, waits: bool = True) -> None:
+        """Work until stopped. While the engine is away at the start, wait for it; without `waits`, raise instead."""
+        trouble = self._trouble("worker") if waits else None
+        if not await register_or_stop(self._register, trouble=trouble, stopping=self._stopping):
+            return
         hinted, unhinted = self._background()
         hints = Hints(fetching=self._fetcher.wake, promoting=self._promoting, rest=hinted)
         unsubscribe = self._store.wakeups.subscribe(hints.hear)
@@ -189,6 +192,11 @@ class Worker:
             worker = self._membership.id
             await self._membership.leave()
             self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
+
+    async def _register(self) -> None:
+        # Limits that an operator has set hold from the first fetch on.
+        await self._tuner.step()
+        await self._membership.join()
 
     def _background(self) -> tuple[list[Loop], list[Loop]]:
         """The parts that go in a rhythm of their own: those that hints are for, and those that look by themselves."""
@@ -224,7 +232,7 @@ class Worker:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
 
     def _trouble(self, part: str) -> Trouble:
-        trouble = Trouble(part, clock=self._clock, random=self._random, observer=self._observer)
+        trouble = Trouble(part, random=self._random, outage=self._outage)
         self._troubles[part] = trouble
         return trouble
 

@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from perdure.app import App
 from perdure.errors import EngineUnreachable, Refused, UsageError
+from perdure.runtime.start import in_daemon_thread
 from perdure.store import Store
 from perdure.web.auth import Access
 from perdure.web.live import Live
@@ -30,7 +31,7 @@ class Desk:
         self.live = Live(self.store)
         self.simulating = asyncio.Semaphore(1)
         self.is_draining = False
-        self._opening: asyncio.Task[Store] | None = None
+        self._opening: asyncio.Future[Store] | None = None
 
     async def store(self) -> Store:
         """The open store; raises EngineError while it cannot be opened."""
@@ -46,7 +47,7 @@ class Desk:
         if opened is not None:
             return opened
         if self._opening is None or self._opening.done():
-            self._opening = asyncio.create_task(asyncio.to_thread(lambda: self.app.store))
+            self._opening = in_daemon_thread(lambda: self.app.store)
             # Whoever waits is told; when nobody waits any more, that is no news for the log.
             self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._opening)

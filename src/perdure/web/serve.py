@@ -18,10 +18,12 @@ import msgspec
 import uvicorn
 
 from perdure.app import App
+from perdure.assembly import start_trouble
 from perdure.errors import BadOption, EngineError, Refused
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.process import loop_factory
 from perdure.runtime.scheduler import LoneScheduler
+from perdure.runtime.start import open_or_stop
 from perdure.runtime.worker import Worker
 from perdure.web import auth
 from perdure.web.app import Api, create_app
@@ -51,14 +53,20 @@ def serve(
     accepts_any_task: bool | None = None,
     make_beside: Callable[[], Beside] | None = None,
     announce: Callable[[Listening], None] = lambda listening: None,
+    waits: bool = True,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread."""
+    """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread.
+
+    While the engine is away at the start, requests say so, and a worker or scheduler waits for it; without `waits` that
+    is raised instead.
+    """
     stop_in_child()
     api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
     auth.require_binding(api.desk.access, host)
     with _bind(host, port) as listener:
         listening = Listening(url=_url(host, listener), has_tokens=bool(api.desk.access.tokens))
-        running = _Running(api, listener, lambda: announce(listening), grace=app.settings.grace.total_seconds())
+        grace = app.settings.grace.total_seconds()
+        running = _Running(api, listener, lambda: announce(listening), grace=grace, waits=waits)
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(running.run(make_beside))
@@ -85,8 +93,12 @@ class _Server(uvicorn.Server):
 class _Running:
     """The parts of one process, and how they stop together."""
 
-    def __init__(self, api: Api, listener: socket.socket, announce: Callable[[], None], *, grace: float) -> None:
+    def __init__(
+        self, api: Api, listener: socket.socket, announce: Callable[[], None], *, grace: float, waits: bool
+    ) -> None:
         self._api = api
+        self._waits = waits
+        self._stopping = asyncio.Event()
         self._listener = listener
         self._beside: Beside | None = None
         config = uvicorn.Config(
@@ -116,9 +128,7 @@ class _Running:
 
     async def _run_parts(self, make_beside: Callable[[], Beside] | None) -> None:
         parts: list[asyncio.Task[Any]] = [asyncio.create_task(self._server.serve([self._listener]))]
-        parts.append(asyncio.create_task(self._open()))
-        if make_beside is not None:
-            parts.append(asyncio.create_task(self._work(make_beside)))
+        parts.append(asyncio.create_task(self._open() if make_beside is None else self._work(make_beside)))
         try:
             # The store is opened once; whatever else ends, ends the rest.
             pending = set(parts)
@@ -140,15 +150,20 @@ class _Running:
         try:
             await self._api.desk.open()
         except EngineError as error:
+            if not self._waits:
+                raise
             _log.warning("the store cannot be opened yet: %s", error)
 
     async def _work(self, make_beside: Callable[[], Beside]) -> None:
         # In a thread first: it needs the store, and opening it may take its time.
-        await self._api.desk.open()
-        self._beside = make_beside()
+        app = self._api.desk.app
+        trouble = start_trouble("worker", app.surroundings, app.observer) if self._waits else None
+        if not await open_or_stop(self._api.desk.open, trouble=trouble, stopping=self._stopping):
+            return
+        beside = self._beside = make_beside()
         if self._server.should_exit:
             return
-        await self._beside.run()
+        await (beside.run(waits=self._waits) if isinstance(beside, Worker) else beside.run())
 
     def _stop(self) -> None:
         if self._server.should_exit:
@@ -160,6 +175,7 @@ class _Running:
     def _stop_gently(self) -> None:
         if not self._server.should_exit:
             self._server.should_exit = True
+            self._stopping.set()
             self._api.desk.drain()
             if self._beside is not None:
                 self._beside.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
-from perdure.errors import EngineUnreachable
+from perdure.errors import EngineUnusable
 from perdure.store.capability import Capabilities
 
 OLDEST = 130000
@@ -19,7 +19,7 @@ def _look(address: Address) -> Script[Capabilities]:
     (row,) = yield Step("capability")
     version, number = row[0], row[1]
     if number < OLDEST:
-        raise EngineUnreachable(
+        raise EngineUnusable(
             f"The server is PostgreSQL {version}, and Perdure needs {OLDEST // 10000} or newer.",
             "Use a newer server.",
         )

@@ -11,13 +11,23 @@ from typing import Literal
 
 import psycopg
 
-from perdure.errors import BadOption, EngineBusy, EngineError, EngineFull, EngineUnreachable, PerdureError
+from perdure.errors import (
+    BadOption,
+    EngineBusy,
+    EngineError,
+    EngineFull,
+    EngineUnreachable,
+    EngineUnusable,
+    PerdureError,
+)
 
-Kind = Literal["contention", "collision", "lost", "read-only", "unreachable", "full", "busy", "refused", "own"]
+Kind = Literal[
+    "contention", "collision", "lost", "read-only", "unreachable", "denied", "full", "busy", "refused", "own"
+]
 """contention: rolled back for others' sake, try again · collision: a unique key was taken meanwhile · lost: the
 connection broke in the middle, and nobody knows what became of the call · read-only: the server takes no changes now ·
-unreachable: there is no connection · full: no room · busy: it took too long · refused: anything else the server says ·
-own: not the driver's."""
+unreachable: there is no connection · denied: the server does not let us in, and will not the next time · full: no
+room · busy: it took too long · refused: anything else the server says · own: not the driver's."""
 
 _CONTENTION = frozenset({"40001", "40P01", "55P03"})
 _COLLISION = frozenset({"23505"})
@@ -25,6 +35,18 @@ _READ_ONLY = frozenset({"25006"})
 _FULL = frozenset({"53100", "53200", "53400", "54000"})
 _BUSY = frozenset({"57014", "53300", "25P03", "25P04"})
 _LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08P01"})
+
+
+_DENIALS = (
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "is not permitted to log in",
+    "permission denied for database",
+    "server does not support SSL",
+)
+"""What a refusal to let us in says. The driver knows no code for an error of connecting, only the server's text."""
+_MISSING = ('role "', 'database "')
 
 
 class TookTooLongError(Exception):
@@ -38,7 +60,7 @@ class NoConnectionError(Exception):
 def kind_of(error: BaseException) -> Kind:
     """What went wrong, as far as it matters for what to do."""
     if isinstance(error, NoConnectionError):
-        return "unreachable"
+        return "denied" if _is_denial(error) else "unreachable"
     if isinstance(error, TookTooLongError):
         return "busy"
     if not isinstance(error, psycopg.Error):
@@ -74,12 +96,24 @@ def to_perdure_error(error: BaseException, where: str) -> BaseException:
     return _errors(kind, _said(error), where)
 
 
+def _is_denial(error: NoConnectionError) -> bool:
+    # A server that speaks another language is waited for: its words, which the log shows, say why.
+    text = str(error.__cause__)
+    is_missing = "does not exist" in text and any(f"FATAL:  {what}" in text for what in _MISSING)
+    return is_missing or any(words in text for words in _DENIALS)
+
+
 def _errors(kind: Kind, said: str, where: str) -> EngineError:
     match kind:
         case "unreachable":
             return EngineUnreachable(
                 f"There is no connection to {where} ({said}).",
                 "Check that the server runs, and the host, port, database and user of the store's URL.",
+            )
+        case "denied":
+            return EngineUnusable(
+                f"There is no connection to {where} ({said}).",
+                "Check the user, password and database of the store's URL, and what the server lets this user do.",
             )
         case "lost":
             return EngineUnreachable(

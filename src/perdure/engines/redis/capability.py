@@ -12,7 +12,7 @@ import msgspec
 
 from perdure.engines.redis.address import Address
 from perdure.engines.redis.wire import ServerError
-from perdure.errors import EngineUnreachable, Unsupported
+from perdure.errors import EngineUnusable, Unsupported
 from perdure.store.capability import Capabilities
 
 OLDEST = {"redis": (6, 2), "valkey": (7, 2)}
@@ -85,7 +85,7 @@ def check(server: Server, address: Address) -> None:
     where = address.name
     numbers = tuple(int(part) for part in server.version.split(".")[:2] if part.isdigit())
     if numbers and numbers < OLDEST[server.kind]:
-        raise EngineUnreachable(
+        raise EngineUnusable(
             f"There is {server.kind.capitalize()} {server.version} at {where}, and Perdure needs Redis 6.2 or Valkey"
             " 7.2.",
             "Upgrade the server.",

@@ -6,7 +6,15 @@ import asyncio
 from typing import Literal
 
 from perdure.engines.redis.wire import DeniedError, ServerError
-from perdure.errors import BadOption, EngineBusy, EngineError, EngineFull, EngineUnreachable, PerdureError
+from perdure.errors import (
+    BadOption,
+    EngineBusy,
+    EngineError,
+    EngineFull,
+    EngineUnreachable,
+    EngineUnusable,
+    PerdureError,
+)
 
 Kind = Literal["lost", "late", "loading", "denied", "read-only", "full", "busy", "asked too much", "refused", "own"]
 """lost: there is no connection, or it broke, and nobody knows what became of the call · late: no answer in time, the
@@ -83,7 +91,7 @@ def _engine_error(kind: Kind, said: str, where: str) -> EngineError:
                 "Wait until it has; nothing was done by this call.",
             )
         case "denied":
-            return EngineUnreachable(
+            return EngineUnusable(
                 f"The user of the store's URL may not do that on {where} ({said}).",
                 "Check user and password, and what its ACL allows: EVAL, EVALSHA, PUBLISH, SUBSCRIBE, and all keys and"
                 " channels that begin with the store's prefix.",

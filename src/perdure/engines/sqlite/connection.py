@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import sqlite3
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from perdure.engines.sqlite.fault import is_busy, to_perdure_error
-from perdure.errors import EngineBusy, EngineUnreachable
+from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachable, EngineUnusable
 from perdure.model.failure import Failure
 
 OLDEST = (3, 35, 0)
@@ -37,7 +38,7 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 def connect(path: str | None) -> sqlite3.Connection:
     """A connection that may write, to the file or, without one, to a new private database in memory."""
     if sqlite3.sqlite_version_info < OLDEST:
-        raise EngineUnreachable(
+        raise EngineUnusable(
             f"This Python comes with SQLite {sqlite3.sqlite_version}, and Perdure needs 3.35 or newer.",
             "Use a newer Python or SQLite.",
         )
@@ -93,7 +94,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
 def _create(path: str) -> None:
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
-        raise EngineUnreachable(
+        raise EngineUnusable(
             f"The SQLite file {path} cannot be made: the directory {parent} does not exist.",
             "Make the directory, or choose another path.",
         )
@@ -102,14 +103,20 @@ def _create(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         if os.path.isdir(path):
-            raise EngineUnreachable(
+            raise EngineUnusable(
                 f"The SQLite file {path} cannot be opened: it is a directory.", "Choose another path."
             ) from None
     except OSError as error:
-        raise EngineUnreachable(
-            f"The SQLite file {path} cannot be made ({error.strerror}).",
-            "Give this user the right to write to the directory, or choose another path.",
-        ) from error
+        raise _not_made(path, error) from error
+
+
+def _not_made(path: str, error: OSError) -> EngineError:
+    what = f"The SQLite file {path} cannot be made ({error.strerror})."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return EngineFull(what, "Free disk space.")
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.EIO):
+        return EngineUnreachable(what, "Raise the limit of open files, or check the disk.")
+    return EngineUnusable(what, "Give this user the right to write to the directory, or choose another path.")
 
 
 def _open(target: str) -> sqlite3.Connection:

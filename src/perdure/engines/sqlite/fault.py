@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sqlite3
 
-from perdure.errors import BadOption, EngineBusy, EngineError, EngineFull, EngineUnreachable, PerdureError
+from perdure.errors import (
+    BadOption,
+    EngineBusy,
+    EngineError,
+    EngineFull,
+    EngineUnreachable,
+    EngineUnusable,
+    PerdureError,
+)
 
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_UNREACHABLE = {
+_IO_HINT = "Check the disk and the file system under it; nothing was stored by this call."
+_UNUSABLE = {
     sqlite3.SQLITE_CANTOPEN: "Check that its directory exists and that this user may write to both.",
     sqlite3.SQLITE_NOTADB: "Choose another file name; this one belongs to something else, or is damaged.",
     sqlite3.SQLITE_READONLY: "Give this user the right to write to the file and its directory.",
     sqlite3.SQLITE_PERM: "Give this user the right to write to the file and its directory.",
     sqlite3.SQLITE_AUTH: "Give this user the right to write to the file and its directory.",
-    sqlite3.SQLITE_IOERR: "Check the disk and the file system under it; nothing was stored by this call.",
     sqlite3.SQLITE_CORRUPT: "Stop all workers, copy the file, and run `PRAGMA integrity_check` on the copy.",
     sqlite3.SQLITE_PROTOCOL: "Check that the file is on a local disk, not on a network file system.",
 }
@@ -56,8 +64,10 @@ def _from_sqlite(error: sqlite3.Error, where: str) -> EngineError:
             f"There is no room to store anything more in the SQLite file {where} ({error}).",
             "Free disk space; the store goes on by itself then, and nothing stored is lost.",
         )
-    if code in _UNREACHABLE:
-        return EngineUnreachable(f"The SQLite file {where} cannot be used ({error}).", _UNREACHABLE[code])
+    if code == sqlite3.SQLITE_IOERR:
+        return EngineUnreachable(f"The SQLite file {where} cannot be used ({error}).", _IO_HINT)
+    if code in _UNUSABLE:
+        return EngineUnusable(f"The SQLite file {where} cannot be used ({error}).", _UNUSABLE[code])
     return EngineError(
         f"SQLite refused a statement on {where} ({type(error).__name__}: {error}).",
         "If no other program changes Perdure's tables, this is a defect; please report it.",

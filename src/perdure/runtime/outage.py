@@ -1,0 +1,52 @@
+"""The outages of a worker's store, told once each: when the first part fails, and when every part succeeds again.
+
+Parts notice an outage at different moments. The outage begins with the first failed call of any part. It is over when
+each part that failed has made a successful call; a part that merely had nothing to ask proves nothing. So a store that
+can be read and not written is in an outage until it can be written.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from perdure.clock import Clock
+from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachable, EngineUnusable
+from perdure.model.event import Observer, StoreRecovered, StoreTrouble
+
+
+def can_pass(error: EngineError) -> bool:
+    """Whether waiting can help: the engine is away, busy or full, and not closed to us for good."""
+    return isinstance(error, EngineUnreachable | EngineBusy | EngineFull) and not isinstance(error, EngineUnusable)
+
+
+class Outage:
+    """Whether the store of one worker, or of a scheduler by itself, is away."""
+
+    def __init__(self, who: str, *, clock: Clock, observer: Observer) -> None:
+        self._who = who
+        self._clock = clock
+        self._observer = observer
+        self._failing: set[str] = set()
+        self._began: float | None = None
+
+    def failed(self, part: str, error: EngineError, retry_in: float) -> None:
+        """A part's call failed; it tries again after so many seconds."""
+        self._failing.add(part)
+        if self._began is None:
+            self._began = self._clock.monotonic()
+            pause = timedelta(seconds=round(retry_in, 3))
+            self._observer.tell(StoreTrouble(part=self._who, error=str(error), retry_in=pause))
+
+    def succeeded(self, part: str) -> None:
+        """A part's call was answered by the store."""
+        if self._began is None:
+            return
+        self._failing.discard(part)
+        if not self._failing:
+            lasted = timedelta(seconds=self._clock.monotonic() - self._began)
+            self._began = None
+            self._observer.tell(StoreRecovered(part=self._who, outage=lasted))
+
+    def gave_up(self, part: str) -> None:
+        """A part that failed does not try again; the next success of any part may end the outage."""
+        self._failing.discard(part)
