@@ -284,7 +284,7 @@ class App:
         metrics_port: int | None = None,
         wait: bool = True,
     ) -> None:
-        """Work until SIGTERM or SIGINT in the main thread; a second stops at once. `wait` for an engine that is away."""
+        """Work until SIGTERM or SIGINT, in the main thread; a second stops at once. `wait`: also for the engine."""
         try:
             run_until_signalled(
                 lambda: self.make_worker(queues, concurrency, lease, grace),

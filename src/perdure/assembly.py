@@ -20,6 +20,7 @@ from perdure.runtime.plan import Plan
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.worker import Worker
+from perdure.served_tasks import warn_of_queues
 from perdure.settings import Settings
 from perdure.sinks import Sinks
 from perdure.store import Store
@@ -71,8 +72,10 @@ def make_worker(
     stop_in_child()
     registry.refuse_unreachable_functions()
     sinks.refuse_circles()
+    weights = read_weights(queues or settings.queues or registry.queue_names())
+    warn_of_queues(registry, tuple(weights))
     plan = Plan(
-        queues=read_weights(queues or settings.queues or registry.queue_names()),
+        queues=weights,
         concurrency=settings.concurrency if concurrency is None else concurrency,
         lease=settings.lease if lease is None else lease,
         grace=settings.grace if grace is None else grace,

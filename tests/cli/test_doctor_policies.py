@@ -104,7 +104,7 @@ def test_without_an_app_the_policy_of_the_settings_is_judged(
 
 
 def test_an_app_that_cannot_be_loaded_is_a_note(scene: object, perdure: Runner) -> None:
-    (level, text), _ = found(perdure, "--app", "missing_here:app")
+    ((level, text),) = found(perdure, "--app", "missing_here:app", check="app")
     assert (level, "cannot be loaded here" in text) == ("note", True)
     assert "missing_here" in text
 

@@ -6,14 +6,15 @@ import stat
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import click
 
 from perdure.admin import inspect
 from perdure.admin.inspect import Stats
 from perdure.cli import faults, output
-from perdure.cli.doctor_policies import load_user_app, policy_rows
+from perdure.cli.doctor_finding import Finding
+from perdure.cli.doctor_policies import load_user_app, policy_findings
+from perdure.cli.doctor_tasks import task_findings
 from perdure.cli.options import app_options
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.session import Session, sqlite_path
@@ -23,30 +24,20 @@ from perdure.errors import SchemaTooNew, SchemaTooOld
 from perdure.store import Store
 from perdure.store.workers import WorkerInfo
 
-Level = Literal["ok", "note", "problem"]
-
 _COLUMNS = (Column("CHECK"), Column("LEVEL"), Column("FOUND", is_wrapped=True))
 _LARGEST_SKEW = timedelta(seconds=2)
 _LONG_READY = timedelta(minutes=5)
 
 
-class Finding(NamedTuple):
-    """One thing looked at; a note deserves a look, a problem needs somebody."""
-
-    check: str
-    level: Level
-    text: str
-
-
 @click.command()
 @app_options
 def doctor(session: Session) -> int:
-    """Look for what is wrong with the engine, its schema, clock and file, the workers and the queues.
+    """Look for what is wrong with the engine, its schema, clock and file, the workers, the queues and the tasks.
 
-    With an app it also lists the tasks whose retry policy gives up within ten seconds. Exit code 1 when there is a
-    problem; notes alone do not change it.
+    With an app, its tasks are compared with the queues that workers serve, and those whose retry policy gives up within
+    ten seconds are listed. Exit code 1 when there is a problem; notes alone do not change it.
     """
-    own, rows = load_user_app(session)
+    own, loading = load_user_app(session)
     try:
         # Opened without the user's app, which might migrate the store.
         with session.without_app(own).app(auto_migrate=False) as app:
@@ -54,8 +45,10 @@ def doctor(session: Session) -> int:
                 *_engine(app.store),
                 *_file(app.settings.url),
                 _settings((own or app).configuration),
-                *(Finding(*row) for row in (*rows, *policy_rows(own or app))),
+                *loading,
+                *policy_findings(own or app),
                 *_jobs(app.store),
+                *task_findings(own, app.store, _alive(app.store)),
             ]
     except (SchemaTooOld, SchemaTooNew) as error:
         findings = [Finding("schema", "problem", str(error))]
@@ -136,6 +129,11 @@ def _jobs(store: Store) -> Iterator[Finding]:
     else:
         yield Finding("dead", "ok", "no dead jobs")
     yield from _forwards(numbers)
+
+
+def _alive(store: Store) -> list[WorkerInfo]:
+    now = store.now().wait()
+    return [worker for worker in store.workers().wait() if worker.lease_until > now]
 
 
 def _forwards(numbers: Stats) -> Iterator[Finding]:

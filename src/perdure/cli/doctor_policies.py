@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from perdure.admin.forecast import Forecast, forecast
+from perdure.cli.doctor_finding import Finding
 from perdure.cli.output import plural, rough
 from perdure.cli.policy import kept_trying
 from perdure.cli.session import Session
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from perdure.app import App
     from perdure.model.retry import Retry
 
-Row = tuple[str, Literal["ok", "note"], str]
-"""Check, level and text of a finding. A policy is a choice, so none of them is a problem."""
-
 _CHECK = "retries"
 _SOON = timedelta(seconds=10)
 """A policy that keeps trying no longer than this does not outlast the restart of a service."""
@@ -26,7 +24,7 @@ _SOON = timedelta(seconds=10)
 _REMEDY = 'A longer outage leaves their jobs dead; retry="patient" keeps trying for about a day'
 
 
-def load_user_app(session: Session) -> tuple[App | None, list[Row]]:
+def load_user_app(session: Session) -> tuple[App | None, list[Finding]]:
     """The user's app, if one is named. One that cannot be loaded is a note: the store can be checked without it."""
     if not session.has_app:
         return None, []
@@ -34,12 +32,12 @@ def load_user_app(session: Session) -> tuple[App | None, list[Row]]:
         with session.app(may_create=True) as app:
             return app, []
     except UsageError as error:
-        return None, [(_CHECK, "note", f"the app cannot be loaded here, so its tasks are not checked: {error}")]
+        return None, [Finding("app", "note", f"the app cannot be loaded here, so its tasks are not checked: {error}")]
 
 
-def policy_rows(app: App) -> Iterator[Row]:
-    """What there is to say about the policies of an app and its tasks."""
-    yield _app_row(app)
+def policy_findings(app: App) -> Iterator[Finding]:
+    """What there is to say about the policies of an app and its tasks; a policy is a choice, so none is a problem."""
+    yield _app_finding(app)
     groups: dict[tuple[Retry, int, str], list[str]] = {}
     now = app.surroundings.clock.now()
     for name, task in sorted(app.tasks.items()):
@@ -48,31 +46,33 @@ def policy_rows(app: App) -> Iterator[Row]:
     lasting = 0
     for (retry, limit, delivery), names in groups.items():
         if delivery == "at_most_once":
-            yield _CHECK, "note", f"{_give_up(names)}: {', '.join(names)}; delivered at most once, so never retried"
+            yield Finding(
+                _CHECK, "note", f"{_give_up(names)}: {', '.join(names)}; delivered at most once, so never retried"
+            )
             continue
         try:
             found = forecast(retry.with_limit(limit))
         except BadPolicy as error:
-            yield _CHECK, "note", f"the policy of {', '.join(names)} cannot be worked out: {error}"
+            yield Finding(_CHECK, "note", f"the policy of {', '.join(names)} cannot be worked out: {error}")
             continue
         if _is_soon(found):
-            yield _CHECK, "note", f"{_give_up(names)}: {', '.join(names)}; {_policy_text(found)}. {_REMEDY}"
+            yield Finding(_CHECK, "note", f"{_give_up(names)}: {', '.join(names)}; {_policy_text(found)}. {_REMEDY}")
         else:
             lasting += len(names)
     if lasting:
-        yield _CHECK, "ok", f"{plural(lasting, 'task')} may keep trying for more than {rough(_SOON)}"
+        yield Finding(_CHECK, "ok", f"{plural(lasting, 'task')} may keep trying for more than {rough(_SOON)}")
 
 
-def _app_row(app: App) -> Row:
+def _app_finding(app: App) -> Finding:
     retry = app.configuration.retry
     who = "the app's policy, for tasks and queues that have none,"
     try:
         found = forecast(retry)
     except BadPolicy as error:
-        return _CHECK, "note", f"{who} cannot be worked out: {error}"
+        return Finding(_CHECK, "note", f"{who} cannot be worked out: {error}")
     if _is_soon(found):
-        return _CHECK, "note", f"{who} gives up within {rough(_SOON)}: {_policy_text(found)}. {_REMEDY}"
-    return _CHECK, "ok", f"{who} is {_policy_text(found)}"
+        return Finding(_CHECK, "note", f"{who} gives up within {rough(_SOON)}: {_policy_text(found)}. {_REMEDY}")
+    return Finding(_CHECK, "ok", f"{who} is {_policy_text(found)}")
 
 
 def _is_soon(found: Forecast) -> bool:

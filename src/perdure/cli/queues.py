@@ -13,6 +13,7 @@ from perdure.cli import faults, output
 from perdure.cli.lazy import SuggestingGroup
 from perdure.cli.options import app_options, read_duration, store_options
 from perdure.cli.output import Column
+from perdure.cli.queue_names import known_queues, warn_of_unknown
 from perdure.cli.session import Session
 from perdure.errors import BadOption
 from perdure.model.explain import queue_lines, retry_line
@@ -63,10 +64,12 @@ def show(session: Session, queue: str) -> None:
     """Show how a queue is treated now, and which place says so: operator, environment, file, code or default."""
     operate.check_queue(queue)
     with session.app() as app:
+        known = {*known_queues(app.store), *app.registry.queue_names(), *app.registry.graveyards()}
         found = inspect.queue(app.store, queue).wait()
         now = app.store.now().wait()
         treated = app.registry.effective_queue(queue, found.settings)
         lines = (*queue_lines(treated), retry_line(*app.registry.queue_retry(queue)))
+    warn_of_unknown(queue, known, "What follows would hold for it.")
     if not session.has_app:
         faults.warn("no app is given (--app), so what the code says about the queue is not known.")
     if session.is_json:
@@ -114,7 +117,9 @@ def set_(
         "concurrency": _read_limit("--concurrency", concurrency),
     }
     with session.store() as store:
+        known = known_queues(store)
         settings = tune.configure(store, queue, **given, unset=unset).wait()
+    warn_of_unknown(queue, known, "The settings are kept for it all the same.")
     if session.is_json:
         session.emit({"queue": queue, "settings": settings_document(settings)})
     else:
@@ -128,11 +133,13 @@ def set_(
 @click.option("--until", metavar="WHEN", help="Resume by itself then: ISO time, in UTC unless it says otherwise.")
 @store_options
 def pause(session: Session, queue: str, reason: str | None, duration: timedelta | None, until: str | None) -> None:
-    """Stop fetching from a queue; jobs that run go on."""
+    """Stop fetching from a queue; jobs that run go on. One that nobody knows yet is paused with a warning."""
     with session.store() as store:
+        known = known_queues(store)
         is_changed = operate.pause(store, queue, reason, until=until, duration=duration).wait()
         found = inspect.queue(store, queue).wait()
         now = store.now().wait()
+    warn_of_unknown(queue, known, f"It is paused all the same; 'perdure queues resume {queue}' takes that back.")
     if session.is_json:
         ends = queue_document(found, now)["paused_until"]
         session.emit({"queue": queue, "is_paused": True, "is_changed": is_changed, "paused_until": ends})
@@ -147,7 +154,9 @@ def pause(session: Session, queue: str, reason: str | None, duration: timedelta 
 def resume(session: Session, queue: str) -> None:
     """Fetch from a paused queue again."""
     with session.store() as store:
+        known = known_queues(store)
         is_changed = operate.resume(store, queue).wait()
+    warn_of_unknown(queue, known, "There was nothing to resume.")
     if session.is_json:
         session.emit({"queue": queue, "is_paused": False, "is_changed": is_changed})
         return

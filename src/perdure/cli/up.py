@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli import faults, output
+from perdure.cli import faults
 from perdure.cli.configured import configured_app
 from perdure.cli.log import show_log
 from perdure.cli.options import read_duration, store_options, wait_option
@@ -44,8 +44,6 @@ def up(
     wanted = read_queues(queues)
     with named.app(may_create=True) as app:
         show_log(app.settings.log)
-        if not app.tasks and not session.is_json:
-            output.aside("There is no task here: HTTP jobs and schedules are served; name an app to run its jobs.")
         serve(
             app,
             accepts_any_task=True if any_task or app_name is None else None,
