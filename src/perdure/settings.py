@@ -62,6 +62,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token_file: Annotated[str | None, "a file with more of them, one a line"] = None
     hosts: Annotated[tuple[str, ...] | None, "the host names the API answers to, beside this machine's own"] = None
     max_body: Annotated[int, "the largest body of a request to the API, in bytes"] = 1024 * 1024
+    max_connections: Annotated[int | None, "how many connections the API keeps open; unset: what open files allow"] = (
+        None
+    )
+    max_client_connections: Annotated[int | None, "how many of them one address may have; unset: half of them"] = None
     metrics_port: Annotated[int | None, "the port of a worker's metrics and health; unset: none; 0: any"] = None
     metrics_host: Annotated[str, "the address that metrics and health are served at"] = "127.0.0.1"
     otel: Annotated[bool, "tell OpenTelemetry about enqueues and attempts"] = False
@@ -71,6 +75,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("concurrency", "max_payload", "max_result", "max_body"):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        for name in ("max_connections", "max_client_connections"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise BadSetting(f"{name} is {getattr(self, name)}; it must be at least 1.", "Leave it unset.")
         if self.max_prefetch < 0:
             raise BadSetting(f"max_prefetch is {self.max_prefetch}; it must not be negative.")
         if self.max_attempts_cap is not None and self.max_attempts_cap < 1:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 _FRAGMENT = re.compile(r"/\*\+ (\w+) \*/")
 
@@ -28,6 +29,23 @@ def load(package: str, name: str, **given: str) -> str:
 
 
 def _read(package: str, name: str) -> str:
-    text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    text = _texts(package)[f"{name}.sql"]
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return "\n".join(lines).strip().removesuffix(";")
+
+
+@functools.cache
+def _texts(package: str) -> dict[str, str]:
+    """The files of an engine by name, all read with the first: a process that has run out of descriptors needs none."""
+    return read_tree(files(package).joinpath("sql"), ".sql")
+
+
+def read_tree(folder: Traversable, ending: str, prefix: str = "") -> dict[str, str]:
+    """The texts of all files with that ending in a folder and its subfolders, by their path in it."""
+    found: dict[str, str] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found |= read_tree(entry, ending, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(ending):
+            found[f"{prefix}{entry.name}"] = entry.read_text(encoding="utf-8")
+    return found

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from perdure.errors import BadOption
+from perdure.exhaustion import is_exhaustion
 from perdure.model.job import JobId, NewJob, format_id, is_job_id, make_id
 from perdure.model.rule import Rule, parse_rule
 from perdure.model.state import Delivery
@@ -262,7 +263,9 @@ def read_zone(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        if is_exhaustion(error):
+            raise  # it could not be read now; that says nothing about the zone
         raise BadOption(
             f"tz is {name[:80]!r}, and this machine knows no such time zone.",
             "Name one like Europe/Berlin or UTC; the package tzdata brings all of them.",

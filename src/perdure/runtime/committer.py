@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from perdure.clock import Clock
-from perdure.errors import EngineError
 from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
 from perdure.runtime.occurrence import with_next_ticks
@@ -95,12 +94,12 @@ class Committer:
         await self._tell(batch, accepted)
 
     async def _commit(self, batch: list[AttemptEnded]) -> list[bool]:
-        """Write a batch, however often the store has to be asked while the lease lasts."""
+        """Write a batch, however often the store has to be asked while the lease lasts; raises what is no outage."""
         ended = [to_ended(finished) for finished in batch]
         while True:
             try:
                 accepted = await self._store.commit(ended)
-            except EngineError as error:
+            except Exception as error:
                 pause = self._trouble.failed(error)
                 if not self._is_trusted():
                     self._trouble.gave_up()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from random import Random
@@ -16,11 +17,13 @@ from typing import Any, Protocol
 
 from perdure.clock import Clock
 from perdure.errors import BadPayload
+from perdure.exhaustion import is_exhaustion
+from perdure.log_limit import LogLimit
 from perdure.model.decide import decide, spent
 from perdure.model.event import AttemptEnded, Tracing
-from perdure.model.failure import clean
+from perdure.model.failure import capture, clean
 from perdure.model.job import Job
-from perdure.model.outcome import Cancelled, Ending, ShutDown, TaskUnknown, TimedOut, Undecodable
+from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable
 from perdure.model.resolve import Policy
 from perdure.runtime.children import Children
 from perdure.runtime.committer import to_ended
@@ -41,6 +44,12 @@ _DOUBT = 0.02
 
 _SUSPECTS = 4
 """How many suspects may be run in children at once: each costs a process."""
+
+_NO_CHILD = 0.2
+"""How many seconds to wait before a child is tried again that could not be started."""
+
+_log = logging.getLogger("perdure")
+_warnings = LogLimit()
 
 
 class Source(Protocol):
@@ -98,6 +107,9 @@ class Executor:
             self.busy += 1
             try:
                 finished = await self.run(holding, may_start, slot)
+            except MemoryError as error:
+                # Not the handler's own, which ends its attempt in the ordinary way: the slot itself ran short.
+                finished = self._failed(holding.job, error)
             finally:
                 self.busy -= 1
                 self.finished += 1
@@ -132,6 +144,11 @@ class Executor:
             if trace is not None:
                 trace.end(outcome)
         return AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=started_at, ended_at=ended_at)
+
+    def _failed(self, job: Job, error: MemoryError) -> AttemptEnded:
+        now, policy = self._clock.now(), self._registry.policy(job)
+        outcome = decide(job, Raised(error=capture(error)), policy, now, self._random)
+        return AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now)
 
     def ended(self, job: Job, started_at: datetime, result: object) -> Ended:
         """The end of an attempt whose handler lets it succeed in a transaction of its own."""
@@ -216,9 +233,17 @@ class Executor:
 
         room = contextlib.nullcontext() if handler.kind == "process" else self._suspects
         async with room:
-            return await self._children.run(
-                holding.job, handler, policy.limit, policy.timeout, lambda: _until_sure(holding, may_start)
-            )
+            while True:
+                try:
+                    return await self._children.run(
+                        holding.job, handler, policy.limit, policy.timeout, lambda: _until_sure(holding, may_start)
+                    )
+                except OSError as error:
+                    if not is_exhaustion(error):
+                        raise
+                    _warnings.warn(_log, "No child process can be started for a job, which waits for it: %s", error)
+                # The attempt has not begun, so it must not be counted as a failure of the job.
+                await asyncio.sleep(_NO_CHILD)
 
     async def _thread(
         self, handler: Handler, job: Job, positional: list[Any], named: dict[str, Any], timeout: timedelta | None

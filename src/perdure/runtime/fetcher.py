@@ -16,7 +16,7 @@ from random import Random
 
 from perdure.bell import Bell
 from perdure.clock import Clock
-from perdure.errors import EngineError, LeaseLost
+from perdure.errors import LeaseLost
 from perdure.model.fairness import START_CARRY, Fairness, split
 from perdure.model.job import Job, WorkerId
 from perdure.model.turns import Turns
@@ -235,7 +235,7 @@ class Fetcher:
                     self._membership.lose()
                 await self._until_freed()
                 continue
-            except EngineError as error:
+            except Exception as error:
                 # The next try is a plain fetch: a standby may wait long before it asks the store anything.
                 is_drained = False
                 await self._clock.sleep(self._trouble.failed(error))

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from perdure.clock import Clock
 from perdure.duration import format_duration
-from perdure.errors import EngineError, RetryAfter
+from perdure.errors import RetryAfter
 from perdure.model.event import Forwarded, ForwardFailed, Observer
 from perdure.model.failure import capture, clean
 from perdure.model.forward import NOWHERE, Forward, Tried
@@ -25,6 +25,7 @@ from perdure.model.job import Attempt, Job
 from perdure.model.retry import Retry
 from perdure.runtime.handler import read_delay
 from perdure.runtime.loop import NotAsked
+from perdure.runtime.trouble import is_outage
 from perdure.store import Store
 
 _OF_A_QUEUE = 8
@@ -165,9 +166,10 @@ class Forwarder:
             tried = await self._hand_over(forward, job)
             if await self._write(tried, lease):
                 self._tell(tried, job)
-        except EngineError:
+        except Exception as error:
+            if not is_outage(error):
+                raise
             # The job was not handed over: it is due again when the claim runs out.
-            pass
         finally:
             self._busy[forward.queue] -= 1
             task = asyncio.current_task()
@@ -209,7 +211,9 @@ class Forwarder:
         while True:
             try:
                 (accepted,) = await self._store.forwarded([tried])
-            except EngineError:
+            except Exception as error:
+                if not is_outage(error):
+                    raise
                 if self._clock.monotonic() >= until:
                     return False
                 await asyncio.sleep(min(self._poll, 1.0))

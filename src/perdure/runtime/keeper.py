@@ -12,8 +12,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from perdure.clock import Clock
-from perdure.errors import EngineError, LeaseLost
+from perdure.errors import LeaseLost
 from perdure.model.job import WorkerId
+from perdure.runtime.trouble import is_outage
 from perdure.store import Store
 from perdure.store.workers import Beat
 
@@ -78,7 +79,9 @@ class Keeper:
                 beat = self._store.beat(self._worker, self._length).wait()
             except LeaseLost:
                 break
-            except EngineError:
+            except Exception as error:
+                if not is_outage(error):
+                    raise
                 if not self._lease.is_trusted():
                     break
                 pause = self._length.total_seconds() / 15

@@ -7,7 +7,6 @@ from random import Random
 
 from perdure.bell import Bell
 from perdure.clock import Clock
-from perdure.errors import EngineError
 from perdure.runtime.trouble import Trouble
 
 
@@ -36,7 +35,7 @@ class Loop:
             self._bell.silence()
             try:
                 pause = await self._step()
-            except EngineError as error:
+            except Exception as error:
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
             if not isinstance(pause, NotAsked):

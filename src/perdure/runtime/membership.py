@@ -13,12 +13,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from perdure.clock import Clock
-from perdure.errors import EngineError
 from perdure.model.event import LeaseExpired, Observer, WorkerStarted
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.runtime.held import Held
 from perdure.runtime.keeper import Keeper, Lease
-from perdure.runtime.trouble import Trouble
+from perdure.runtime.trouble import Trouble, is_outage
 from perdure.store import Store
 from perdure.store.workers import Beat
 
@@ -89,10 +88,7 @@ class Membership:
             lease=self._length,
         )
         lease = Lease(length=self._length, clock=self._clock, since=since)
-        self._lost.clear()
-        self._strangers.clear()
-        self._id, self._lease = worker, lease
-        self._keeper = Keeper(
+        keeper = Keeper(
             store=self._store,
             clock=self._clock,
             worker=worker,
@@ -101,7 +97,12 @@ class Membership:
             heard=lambda beat: on_loop(loop, lambda: self._compare(worker, beat)),
             lost=lambda: on_loop(loop, lambda: self._lose(worker)),
         )
-        self._keeper.start()
+        # Where threads have run out it does not start: nothing is changed here then, and the new registration ends with
+        # its lease.
+        keeper.start()
+        self._lost.clear()
+        self._strangers.clear()
+        self._id, self._lease, self._keeper = worker, lease, keeper
         self._observer.tell(WorkerStarted(worker=worker, queues=self._queues, concurrency=self._concurrency))
 
     async def watch(self) -> None:
@@ -116,7 +117,7 @@ class Membership:
                 self._drop_everything()
             try:
                 await self.join()
-            except EngineError as error:
+            except Exception as error:
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
             self._trouble.succeeded()
@@ -129,8 +130,9 @@ class Membership:
         if self._id is not None:
             try:
                 await self._store.deregister(self._id)
-            except EngineError:
-                pass
+            except Exception as error:
+                if not is_outage(error):
+                    raise
 
     def _lose(self, worker: WorkerId) -> None:
         if worker == self._id:
@@ -154,7 +156,9 @@ class Membership:
     async def _return_strangers(self, fences: list[tuple[JobId, int]]) -> None:
         try:
             jobs = await self._store.get([job_id for job_id, _ in fences])
-        except EngineError:
+        except Exception as error:
+            if not is_outage(error):
+                raise
             return  # the next two beats will find them again
         for (_, attempt), job in zip(fences, jobs, strict=True):
             if job is not None and job.attempt == attempt and job.worker == self._id and job.fence not in self._held:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from perdure.errors import EngineError
 from perdure.model.event import AttemptEnded
+from perdure.runtime.trouble import is_outage
 from perdure.store import Store
 
 
@@ -16,7 +16,9 @@ async def with_next_ticks(store: Store, ended: list[AttemptEnded]) -> list[Attem
         return ended
     try:
         found = await store.get_schedules(sorted(name for name in names if name))
-    except EngineError:
+    except Exception as error:
+        if not is_outage(error):
+            raise
         return ended
     recurring = (one for one in found if one is not None and one.definition.is_recurring and one.standing == "active")
     ticks = {one.name: one.next_at for one in recurring if one.next_at is not None}

@@ -2,7 +2,8 @@
 
 Parts notice an outage at different moments. The outage begins with the first failed call of any part. It is over when
 each part that failed has made a successful call; a part that merely had nothing to ask proves nothing. So a store that
-can be read and not written is in an outage until it can be written.
+can be read and not written is in an outage until it can be written. Of short outages that follow each other closely only
+the first is told, so that calls which fail and succeed in turns do not fill the log.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from datetime import timedelta
 from perdure.clock import Clock
 from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachable, EngineUnusable
 from perdure.model.event import Observer, StoreRecovered, StoreTrouble
+
+_FLAPPING = 10.0
+"""For how many seconds after an outage was told short new ones are not told."""
+_SHORT = 1.0
+"""After how many seconds an outage is told in any case."""
 
 
 def can_pass(error: EngineError) -> bool:
@@ -28,14 +34,20 @@ class Outage:
         self._observer = observer
         self._failing: set[str] = set()
         self._began: float | None = None
+        self._is_told = False
+        self._told_at = float("-inf")
 
-    def failed(self, part: str, error: EngineError, retry_in: float) -> None:
+    def failed(self, part: str, error: Exception, retry_in: float) -> None:
         """A part's call failed; it tries again after so many seconds."""
+        now = self._clock.monotonic()
         self._failing.add(part)
         if self._began is None:
-            self._began = self._clock.monotonic()
+            self._began = now
+        if not self._is_told and (now - self._told_at >= _FLAPPING or now - self._began >= _SHORT):
+            self._is_told, self._told_at = True, now
             pause = timedelta(seconds=round(retry_in, 3))
-            self._observer.tell(StoreTrouble(part=self._who, error=str(error), retry_in=pause))
+            text = str(error) or type(error).__name__
+            self._observer.tell(StoreTrouble(part=self._who, error=text, retry_in=pause))
 
     def succeeded(self, part: str) -> None:
         """A part's call was answered by the store."""
@@ -45,7 +57,9 @@ class Outage:
         if not self._failing:
             lasted = timedelta(seconds=self._clock.monotonic() - self._began)
             self._began = None
-            self._observer.tell(StoreRecovered(part=self._who, outage=lasted))
+            if self._is_told:
+                self._is_told = False
+                self._observer.tell(StoreRecovered(part=self._who, outage=lasted))
 
     def gave_up(self, part: str) -> None:
         """A part that failed does not try again; the next success of any part may end the outage."""

@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import Sequence
 
 from perdure.clock import Clock
-from perdure.errors import EngineError
 from perdure.model.job import Job
-from perdure.runtime.trouble import Trouble
+from perdure.runtime.trouble import Trouble, is_outage
 from perdure.store.jobs import JobStore
 
 _Waiting = tuple[Job, "asyncio.Future[bool]"]
@@ -56,10 +55,10 @@ class Starter:
         while batch := [waiting for waiting in batch if not waiting[1].done()]:
             try:
                 may_enter = await start(self._store, [job for job, _ in batch])
-            except EngineError as error:
-                await self._clock.sleep(self._trouble.failed(error))
-                continue
             except Exception as error:
+                if is_outage(error):
+                    await self._clock.sleep(self._trouble.failed(error))
+                    continue
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)

@@ -20,6 +20,9 @@ from typing import Any
 
 Answer = tuple[Any, BaseException | None]
 
+_NO_THREAD = 0.1
+"""How many seconds to wait before a thread is tried again that could not be started."""
+
 
 class Interrupted(BaseException):
     """Raised inside a handler's thread whose attempt is over for others: it timed out, was cancelled or released."""
@@ -91,8 +94,16 @@ class Threads:
                 self._idle -= 1
         self._calls.put(call)
         if needs_thread:
-            threading.Thread(target=self._serve, name=f"perdure-handler-{self._count}", daemon=True).start()
+            self._start_thread(loop)
         return call
+
+    def _start_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            threading.Thread(target=self._serve, name=f"perdure-handler-{self._count}", daemon=True).start()
+        except RuntimeError:
+            # The system grants no more threads for now. The call waits in line, where a thread that becomes free may
+            # take it; this one is counted already, so it is started in any case once that is possible.
+            loop.call_later(_NO_THREAD, self._start_thread, loop)
 
     def abandon(self, call: Call) -> None:
         """Stop caring about a call, and try to end it."""

@@ -1,14 +1,24 @@
-"""How a running part lives through an outage of the store: it tries again with growing, jittered pauses."""
+"""How a running part survives an outage: it tries again with growing, jittered pauses.
+
+An outage is whatever ends by itself: the engine cannot do its part, the operating system refuses a descriptor, a socket
+or a thread, or memory is short. Any other error is a defect, and is raised.
+"""
 
 from __future__ import annotations
 
 from random import Random
 
 from perdure.errors import EngineError
+from perdure.exhaustion import is_exhaustion
 from perdure.runtime.outage import Outage
 
 _FIRST = 0.05
 _LONGEST = 5.0
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the same call may succeed later without any change to the program."""
+    return isinstance(error, EngineError | OSError) or is_exhaustion(error)
 
 
 class Trouble:
@@ -25,8 +35,10 @@ class Trouble:
         """Whether the newest call failed."""
         return self._failures > 0
 
-    def failed(self, error: EngineError) -> float:
-        """Note a failed call; gives the seconds to wait before the next."""
+    def failed(self, error: Exception) -> float:
+        """Note a failed call; gives the seconds to wait before the next. Raises an error that is no outage."""
+        if not is_outage(error):
+            raise error
         pause = min(_FIRST * 2.0 ** min(self._failures, 10), _LONGEST)
         pause *= self._random.uniform(0.5, 1.0)
         self._failures += 1

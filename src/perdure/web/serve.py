@@ -12,25 +12,31 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import uvicorn
 
 from perdure.app import App
 from perdure.assembly import start_trouble
+from perdure.connection_limit import ConnectionLimit, affordable
 from perdure.errors import BadOption, EngineError, Refused
+from perdure.log_limit import LogLimit, RepeatFilter
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.process import loop_factory
 from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.start import open_or_stop
 from perdure.runtime.worker import Worker
+from perdure.settings import Settings
 from perdure.web import auth
+from perdure.web.acceptor import Acceptor
 from perdure.web.app import Api, create_app
+from perdure.web.deadlines import BoundedProtocol, Deadlines
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7373
 _LARGEST_HEAD = 32 * 1024
+_SEND_BUFFER = 128 * 1024
 Beside = Worker | LoneScheduler
 """What may run on the same event loop."""
 
@@ -63,10 +69,12 @@ def serve(
     stop_in_child()
     api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
     auth.require_binding(api.desk.access, host)
+    # uvicorn writes a line for every invalid request.
+    logging.getLogger("uvicorn.error").addFilter(RepeatFilter(LogLimit()))
     with _bind(host, port) as listener:
         listening = Listening(url=_url(host, listener), has_tokens=bool(api.desk.access.tokens))
-        grace = app.settings.grace.total_seconds()
-        running = _Running(api, listener, lambda: announce(listening), grace=grace, waits=waits)
+        server = make_server(api, announce=lambda: announce(listening), grace=app.settings.grace.total_seconds())
+        running = _Running(api, listener, server, waits=waits)
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(running.run(make_beside))
@@ -74,11 +82,50 @@ def serve(
             app.close()
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves the signals to whoever runs it, and says when it listens."""
+def make_server(
+    api: Api,
+    *,
+    announce: Callable[[], None] = lambda: None,
+    grace: float = 30.0,
+    deadlines: Deadlines | None = None,
+) -> Server:
+    """The server of an API, with the limits of its settings; `serve([listener])` runs it."""
+    config = uvicorn.Config(
+        api,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        # Who asks is decided by the address that asks; a proxy's word for another one is not taken.
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_LARGEST_HEAD,
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    return Server(config, _connection_limit(api.desk.app.settings), deadlines or Deadlines(), announce)
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+
+def _connection_limit(settings: Settings) -> ConnectionLimit:
+    most = affordable(settings.max_connections)
+    if settings.max_connections is not None and most < settings.max_connections:
+        _log.warning(
+            "max_connections is %d, and the limit of open files allows %d; raise it with `ulimit -n`",
+            settings.max_connections,
+            most,
+        )
+    return ConnectionLimit(most, min(most, settings.max_client_connections or max(1, most // 2)))
+
+
+class Server(uvicorn.Server):
+    """A server with limits, which leaves the signals to whoever runs it, and says when it listens."""
+
+    def __init__(
+        self, config: uvicorn.Config, limit: ConnectionLimit, deadlines: Deadlines, announce: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self.limit = limit
+        self._deadlines = deadlines
         self._announce = announce
 
     @contextlib.contextmanager
@@ -86,35 +133,28 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        # It listens to no socket by itself: the acceptor does, which knows limits.
+        await super().startup([])
+        for listener in sockets or ():
+            acceptor = Acceptor(listener, self._make_protocol, self.limit, self._deadlines)
+            acceptor.start()
+            self.servers.append(cast("asyncio.Server", acceptor))
         self._announce()
+
+    def _make_protocol(self) -> BoundedProtocol:
+        return BoundedProtocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
 
 class _Running:
     """The parts of one process, and how they stop together."""
 
-    def __init__(
-        self, api: Api, listener: socket.socket, announce: Callable[[], None], *, grace: float, waits: bool
-    ) -> None:
+    def __init__(self, api: Api, listener: socket.socket, server: Server, *, waits: bool) -> None:
         self._api = api
         self._waits = waits
         self._stopping = asyncio.Event()
         self._listener = listener
         self._beside: Beside | None = None
-        config = uvicorn.Config(
-            api,
-            http="h11",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            # Who asks is decided by the address that asks; a proxy's word for another one is not taken.
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=_LARGEST_HEAD,
-            timeout_graceful_shutdown=max(1, round(grace)),
-        )
-        self._server = _Server(config, announce)
+        self._server = server
 
     async def run(self, make_beside: Callable[[], Beside] | None) -> None:
         loop = asyncio.get_running_loop()
@@ -149,7 +189,7 @@ class _Running:
     async def _open(self) -> None:
         try:
             await self._api.desk.open()
-        except EngineError as error:
+        except (EngineError, OSError) as error:
             if not self._waits:
                 raise
             _log.warning("the store cannot be opened yet: %s", error)
@@ -188,7 +228,10 @@ def _bind(host: str, port: int) -> socket.socket:
     except (socket.gaierror, UnicodeError, OverflowError) as error:
         raise BadOption(f"The host {host!r} is none that this machine knows.", "Give one of its addresses.") from error
     try:
-        return socket.create_server(address[:2], family=family)
+        listener = socket.create_server(address[:2], family=family)
+        # Taken over by every connection: what the system keeps for a client that reads nothing is bounded, too.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        return listener
     except OSError as error:
         raise Refused(
             f"The API cannot listen on {host}, port {port}: {error.strerror}.",

@@ -120,6 +120,7 @@ def _not_made(path: str, error: OSError) -> EngineError:
 
 
 def _open(target: str) -> sqlite3.Connection:
+    connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
             target,
@@ -133,6 +134,8 @@ def _open(target: str) -> sqlite3.Connection:
             connection.execute(pragma)
         connection.create_function("perdure_error_has", 2, _error_has, deterministic=True)
     except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
         raise to_perdure_error(error, target) from error
     return connection
 

@@ -46,6 +46,11 @@ def to_perdure_error(error: BaseException, where: str) -> BaseException:
         found = BadOption("A text holds half of a surrogate pair, which cannot be stored.", "Give valid Unicode text.")
     elif isinstance(error, OverflowError):
         found = BadOption("A number is too large to be stored.", "Integers go up to 2^63 - 1.")
+    elif isinstance(error, OSError):
+        found = EngineUnreachable(
+            f"The SQLite file {where} cannot be used ({error.strerror or type(error).__name__}).",
+            "Check how many files this process has open, and its limit; nothing was stored by this call.",
+        )
     else:
         return error
     found.__cause__ = error

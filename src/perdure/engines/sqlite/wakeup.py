@@ -29,6 +29,9 @@ _SETTLED = 0.001
 _LOOKS = 8
 """How often, and with which pauses, it looks whether a transaction that was seen to be written is complete."""
 
+_OPEN_AGAIN = 0.5
+"""How many seconds after a failed try the file is opened again."""
+
 Wake = Callable[[], None]
 
 
@@ -119,6 +122,8 @@ class _Look:
         self._connection: sqlite3.Connection | None = None
         self._version = -1
         self._seen: object = None
+        self._clock = SystemClock()
+        self._opens_at = float("-inf")
         self.has_backlog = False
         """Whether something was ready at the last look."""
 
@@ -126,10 +131,15 @@ class _Look:
         """Whether anybody has changed the file since the last look."""
         try:
             if self._connection is None:
+                if self._clock.monotonic() < self._opens_at:
+                    return False
                 self._connection = connect_reader(self._path)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        except (sqlite3.Error, PerdureError):
-            return False  # the writer reports what is wrong with the file
+        except (sqlite3.Error, PerdureError, MemoryError):
+            # The writer reports what is wrong with the file.
+            if self._connection is None:
+                self._opens_at = self._clock.monotonic() + _OPEN_AGAIN
+            return False
         is_new = bool(version != self._version)
         self._version = version
         return is_new
@@ -139,7 +149,7 @@ class _Look:
         assert self._connection is not None, "it has just been looked at"
         try:
             found = self._connection.execute(statement("hints")).fetchone()
-        except sqlite3.Error:
+        except (sqlite3.Error, MemoryError):
             self._version = -1  # look again
             return False
         before, self._seen = self._seen, found

@@ -12,6 +12,8 @@ from importlib.resources import files
 
 import msgspec
 
+from perdure.engines.statements import read_tree
+
 
 class LuaScript(msgspec.Struct, frozen=True, kw_only=True):
     """A script as the server takes it, and the name that the server gives it."""
@@ -29,9 +31,15 @@ def script(name: str) -> LuaScript:
 
 def _lines(name: str) -> list[str]:
     found: list[str] = []
-    for line in files(__package__).joinpath(f"{name}.lua").read_text(encoding="utf-8").splitlines():
+    for line in _texts()[f"{name}.lua"].splitlines():
         if line.startswith("--+ "):
             found += _lines(f"fragments/{line.removeprefix('--+ ')}")
         elif line.strip() and not line.lstrip().startswith("--"):
             found.append(line)
     return found
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """All scripts by name, read with the first: a process that has run out of descriptors needs none."""
+    return read_tree(files(__package__), ".lua")
