@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from importlib import import_module
 from random import Random, SystemRandom
 
 import msgspec
@@ -24,6 +25,23 @@ from perdure.served_tasks import warn_of_queues
 from perdure.settings import Settings
 from perdure.sinks import Sinks
 from perdure.store import Store
+
+_LATE = (
+    "perdure.http.network",
+    "perdure.http.pool",
+    "perdure.http.send",
+    "perdure.model.policy_parser",
+    "perdure.model.policy_text",
+    "perdure.model.presets",
+    "perdure.observe.exposition",
+    # Of the standard library: threads of the event loop, names of hosts, and what tracebacks are formatted with.
+    "concurrent.futures.thread",
+    "encodings.idna",
+    "linecache",
+    "tokenize",
+    "unicodedata",
+)
+"""The modules that code imports inside of functions, so that others need not wait for them."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +72,17 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def preload() -> None:
+    """Import what is otherwise imported when it is first used.
+
+    A process that has run out of descriptors cannot read a module; one that runs jobs or serves requests must not need
+    to. Programs that only enqueue do not wait for it.
+    """
+    for name in _LATE:
+        import_module(name)
+    version()  # reads a file of the installation once
+
+
 def make_worker(
     registry: Registry,
     settings: Settings,
@@ -70,6 +99,7 @@ def make_worker(
 ) -> Worker:
     """A worker that is not running yet; what is not given is as the settings say."""
     stop_in_child()
+    preload()
     registry.refuse_unreachable_functions()
     sinks.refuse_circles()
     weights = read_weights(queues or settings.queues or registry.queue_names())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from random import Random
@@ -63,6 +64,7 @@ class Ids:
         return self._stock.pop()
 
 
+@functools.cache
 def version() -> str:
     """The version of Perdure that runs here."""
     from importlib.metadata import PackageNotFoundError  # slow to import, and only workers ask

@@ -2,8 +2,8 @@
 
 Parts notice an outage at different moments. The outage begins with the first failed call of any part. It is over when
 each part that failed has made a successful call; a part that merely had nothing to ask proves nothing. So a store that
-can be read and not written is in an outage until it can be written. Of short outages that follow each other closely only
-the first is told, so that calls which fail and succeed in turns do not fill the log.
+can be read and not written is in an outage until it can be written. Of short outages that follow each other closely
+only the first is told, so that calls which fail and succeed in turns do not fill the log.
 """
 
 from __future__ import annotations

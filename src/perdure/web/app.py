@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perdure.app import App
 from perdure.http_task import over_api
+from perdure.identity import version
 from perdure.web import auth
 from perdure.web.auth import Access
 from perdure.web.desk import Answer, Call, Desk
@@ -185,14 +185,7 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _document(has_tokens: bool, root: str) -> bytes:
-    document = openapi(OPERATIONS, version=_version(), has_tokens=has_tokens)
+    document = openapi(OPERATIONS, version=version(), has_tokens=has_tokens)
     if root:
         document["servers"] = [{"url": root}]
     return msgspec.json.encode(document)
-
-
-def _version() -> str:
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "unknown"

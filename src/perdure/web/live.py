@@ -21,6 +21,7 @@ from perdure.admin import inspect
 from perdure.admin.document import job_document, queue_document, stats_document
 from perdure.admin.inspect import Stats
 from perdure.errors import PerdureError
+from perdure.log_limit import LogLimit
 from perdure.model.job import Job, JobId, is_job_id
 from perdure.store import Store
 from perdure.store.reads import JobFilter
@@ -28,6 +29,8 @@ from perdure.store.reads import JobFilter
 KINDS = frozenset({"stats", "queue", "job", "trouble"})
 INTERVAL = 1.0
 MOST_SUBSCRIBERS = 100
+MOST_PER_CLIENT = 20
+"""How many streams may be open in all, and for one token or, where none is asked for, one address."""
 _KEPT = 1_000
 _QUEUED = 500
 _SEEN_AT_ONCE = 100
@@ -50,7 +53,8 @@ class LiveEvent(msgspec.Struct, frozen=True, kw_only=True):
 class Subscription:
     """What one client has yet to be sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: str = "") -> None:
+        self.client = client
         self._events: asyncio.Queue[LiveEvent | None] = asyncio.Queue(_QUEUED)
         self.is_closed = False
 
@@ -90,17 +94,19 @@ class Live:
         self._polling: asyncio.Task[None] | None = None
         self._view = View()
         self._is_closed = False
+        self._warnings = LogLimit()
 
     @property
     def count(self) -> int:
         """How many clients listen."""
         return len(self._subscribers)
 
-    def subscribe(self, last_id: str | None) -> Subscription | None:
+    def subscribe(self, last_id: str | None, client: str = "") -> Subscription | None:
         """A new subscription, with what was missed since `last_id` where that is known; None when there is no room."""
-        if self._is_closed or len(self._subscribers) >= MOST_SUBSCRIBERS:
+        own = sum(subscription.client == client for subscription in self._subscribers)
+        if self._is_closed or len(self._subscribers) >= MOST_SUBSCRIBERS or own >= MOST_PER_CLIENT:
             return None
-        subscription = Subscription()
+        subscription = Subscription(client)
         missed = self._missed(last_id)
         for event in [self._snapshot()] if missed is None else missed:
             if event is not None:
@@ -165,9 +171,15 @@ class Live:
                 if not is_in_trouble:
                     self._tell("trouble", {"detail": error.message})
                 is_in_trouble = True
-            except Exception:
-                _log.exception("the live events could not be read")
+            except (OSError, MemoryError) as error:
+                if not is_in_trouble:
+                    self._tell("trouble", {"detail": f"The server is short of resources ({type(error).__name__})."})
                 is_in_trouble = True
+                self._warnings.warn(_log, "The live events cannot be read at present: %s", error)
+            except Exception as error:
+                is_in_trouble = True
+                if self._warnings.count(type(error).__name__):
+                    _log.exception("the live events could not be read")
             took = loop.time() - began
             await asyncio.sleep(min(_LONGEST_PAUSE, max(self._interval, took * _SHARE)))
 

@@ -18,7 +18,7 @@ import msgspec
 import uvicorn
 
 from perdure.app import App
-from perdure.assembly import start_trouble
+from perdure.assembly import preload, start_trouble
 from perdure.connection_limit import ConnectionLimit, affordable
 from perdure.errors import BadOption, EngineError, Refused
 from perdure.log_limit import LogLimit, RepeatFilter
@@ -67,6 +67,7 @@ def serve(
     is raised instead.
     """
     stop_in_child()
+    preload()
     api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
     auth.require_binding(api.desk.access, host)
     # uvicorn writes a line for every invalid request.

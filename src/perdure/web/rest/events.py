@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from perdure.connection_limit import client_of
 from perdure.web.desk import Call
 from perdure.web.live import KINDS, Live, Subscription, sse
 from perdure.web.operation import API, Operation
@@ -25,10 +27,12 @@ async def stream_events(call: Call) -> Response:
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA_TYPE)
     live = call.desk.live
-    subscription = live.subscribe(call.request.headers.get("last-event-id"))
+    subscription = live.subscribe(call.request.headers.get("last-event-id"), _client(call))
     if subscription is None:
         raise Failed(
-            "too-many-requests", "Too many clients listen to the events already.", headers={"Retry-After": "5"}
+            "too-many-requests",
+            "Too many streams of events are open already, in all or by this client.",
+            headers={"Retry-After": "5"},
         )
     return EventStream(live, subscription, kinds)
 
@@ -81,6 +85,15 @@ class EventStream(Response):
 async def _send(send: Send, data: bytes, *, is_last: bool = False) -> None:
     async with asyncio.timeout(SLOWEST):
         await send({"type": "http.response.body", "body": data, "more_body": not is_last})
+
+
+def _client(call: Call) -> str:
+    """Whose stream it is: that of a token, or of an address where none is asked for."""
+    given = call.request.headers.get("authorization", "").split()
+    if call.desk.access.tokens and given:
+        # Only the secret counts: the same token must not become another one by a space more.
+        return hashlib.sha256(given[-1].encode()).hexdigest()
+    return client_of(call.request.scope.get("client"))
 
 
 def _read_kinds(text: str | None) -> frozenset[str]:
