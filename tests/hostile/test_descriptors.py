@@ -1,0 +1,161 @@
+"""A worker that runs out of descriptors waits, and goes on when they are back; no job and no part of it is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.chaos.crew import Crew
+from tests.hostile.attack import IS_LONG, RawClient, until
+
+from perdure import App
+from perdure.clock import VirtualClock
+from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.errors import EngineUnreachable
+from perdure.exhaustion import is_exhaustion
+from perdure.model.event import Event, StoreRecovered, StoreTrouble
+from perdure.model.schedule import read_zone
+from perdure.runtime.threads import Threads
+from perdure.runtime.trouble import Trouble, is_outage
+
+SECONDS = 5.0 if IS_LONG else 1.5
+LOG = 20_000
+WORKER = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))
+from tests.hostile.exhausting import app
+app.run_worker()
+"""
+
+
+@pytest.mark.every_engine
+def test_a_worker_without_descriptors_for_a_while_finishes_every_job(crew: Crew, tmp_path: Path) -> None:
+    worker = crew.start("-c", WORKER, lease="20s", poll="100ms", concurrency=8, grace="20s")
+    until(lambda: len(crew.registered()) == 1, "the worker is there")
+    registered = crew.registered()
+    # A warm worker and a cold one differ in what they have open; this one has only just begun.
+    done = tmp_path / "done"
+    jobs = [crew.enqueue_named("take_all", SECONDS, str(done))]
+    for number in range(30):
+        jobs.append(crew.enqueue_named(("in_thread", "on_loop", "in_child")[number % 3], number))
+        jobs.append(crew.enqueue_named("on_loop", number, delay=timedelta(milliseconds=50 * number)))
+    until(lambda: crew.is_drained() or worker.poll() is not None, "all jobs have ended")
+    assert worker.poll() is None, crew.output()
+    assert {crew.state(job_id) for job_id in jobs} == {"succeeded"}, crew.output()
+    assert {outcome for job_id in jobs for outcome in crew.outcomes(job_id)} <= {"succeeded"}
+    assert int(crew.job(jobs[0]).result or b"") > 50
+    assert done.read_text() == "", "while descriptors are gone nothing of Perdure's own is read"
+    assert crew.registered() == registered, "it kept its lease"
+    later = crew.enqueue_named("in_child", 1)
+    until(lambda: crew.state(later) == "succeeded", "it works on")
+    output = crew.output()
+    assert "Traceback" not in output
+    assert len(output) - output.count("succeeded") * 200 < LOG, output[-2000:]
+    assert crew.stop(worker) == [0]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+def test_errors_of_the_system_are_outages(number: int) -> None:
+    assert is_exhaustion(OSError(number, os.strerror(number)))
+    assert is_outage(OSError(number, os.strerror(number)))
+    seen = to_perdure_error(OSError(number, os.strerror(number)), "jobs.db")
+    assert isinstance(seen, EngineUnreachable)
+    assert os.strerror(number) in str(seen)
+
+
+def test_a_lack_of_memory_or_threads_is_an_outage_and_a_defect_is_none() -> None:
+    assert is_outage(MemoryError())
+    assert is_outage(RuntimeError("can't start new thread"))
+    assert not is_outage(RuntimeError("a bug"))
+    assert not is_outage(KeyError("a bug"))
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def make_trouble(told: Told, clock: VirtualClock) -> Trouble:
+    return Trouble("fetcher", clock=clock, random=Random(1), observer=told)
+
+
+def test_an_outage_that_comes_and_goes_many_times_a_second_is_told_once() -> None:
+    told, clock = Told(), VirtualClock()
+    trouble = make_trouble(told, clock)
+    for _ in range(100):
+        trouble.failed(OSError(errno.EMFILE, "Too many open files"))
+        trouble.succeeded()
+        clock.advance(timedelta(milliseconds=50))
+    assert [type(event) for event in told.events] == [StoreTrouble, StoreRecovered]
+    # One that lasts is told, however soon it follows.
+    trouble.failed(OSError(errno.EMFILE, "Too many open files"))
+    clock.advance(timedelta(seconds=1.5))
+    trouble.failed(OSError(errno.EMFILE, "Too many open files"))
+    assert len(told.events) == 3
+
+
+def test_a_defect_is_not_waited_out() -> None:
+    with pytest.raises(KeyError):
+        make_trouble(Told(), VirtualClock()).failed(KeyError("a bug"))
+
+
+def test_a_time_zone_that_cannot_be_read_now_is_not_taken_for_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("perdure.model.schedule.ZoneInfo", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        read_zone("Europe/Berlin")
+
+
+async def test_a_call_waits_for_its_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    import contextvars
+    import threading
+
+    real, refusals = threading.Thread.start, iter(range(3))
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("perdure-handler") and next(refusals, None) is not None:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    threads = Threads()
+    calls = [threads.start(lambda: 7, contextvars.copy_context()) for _ in range(2)]
+    assert [await call.future for call in calls] == [(7, None), (7, None)]
+    threads.close()
+
+
+def test_a_statement_file_is_read_with_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(f"sqlite:///{tmp_path}/jobs.db")
+    app.client().stats()
+
+    def refuse(*args: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    monkeypatch.setattr("pathlib.Path.read_text", refuse)
+    # None of these has been used in this process; each has a file of its own.
+    assert app.client().list() == []
+    assert app.client().groups() == []
+    assert app.client().schedules() == []
+    app.close()
+
+
+def test_raw_clients_can_have_an_address_of_their_own() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = RawClient(listener.getsockname()[1], source="127.0.0.7")
+        accepted, address = listener.accept()
+        accepted.close()
+        client.close()
+    assert address[0] == "127.0.0.7"
