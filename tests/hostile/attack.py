@@ -91,10 +91,12 @@ class RawClient:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server has not closed the connection; what it said meanwhile is not lost."""
+        """Whether the server has not closed the connection; what it said meanwhile is passed over."""
         self.socket.setblocking(False)
         try:
-            return self.socket.recv(1, socket.MSG_PEEK) != b""
+            while self.socket.recv(65536):
+                pass
+            return False
         except BlockingIOError:
             return True
         except OSError:

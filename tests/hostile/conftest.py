@@ -1,7 +1,8 @@
 """Clients and circumstances that mean harm, against real servers and workers on loopback.
 
 `make test` runs them with small numbers and short deadlines. `make hostile` (PERDURE_HOSTILE=long) runs them with the
-numbers that once broke something: 1,036 half-sent heads under a limit of 1,024 open files, twenty unread responses of 9 MB.
+numbers that once broke something: 1,036 half-sent heads under a limit of 1,024 open files, twenty unread responses of
+9 MB each.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import errno
 import os
+import threading
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -11,10 +13,11 @@ from typing import Any
 
 import pytest
 from tests.chaos.crew import Crew
-from tests.hostile.attack import IS_LONG, RawClient, until
+from tests.hostile.attack import IS_LONG, until
 
 from perdure import App
 from perdure.clock import VirtualClock
+from perdure.engines import statements
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.errors import EngineUnreachable
 from perdure.exhaustion import is_exhaustion
@@ -117,9 +120,6 @@ def test_a_time_zone_that_cannot_be_read_now_is_not_taken_for_an_unknown_one(mon
 
 
 async def test_a_call_waits_for_its_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    import contextvars
-    import threading
-
     real, refusals = threading.Thread.start, iter(range(3))
 
     def start(thread: threading.Thread) -> None:
@@ -135,6 +135,8 @@ async def test_a_call_waits_for_its_thread_where_none_can_be_started(monkeypatch
 
 
 def test_a_statement_file_is_read_with_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements.load.cache_clear()
+    statements._texts.cache_clear()
     app = App(f"sqlite:///{tmp_path}/jobs.db")
     app.client().stats()
 
@@ -148,14 +150,3 @@ def test_a_statement_file_is_read_with_the_first_one(tmp_path: Path, monkeypatch
     assert app.client().groups() == []
     assert app.client().schedules() == []
     app.close()
-
-
-def test_raw_clients_can_have_an_address_of_their_own() -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        client = RawClient(listener.getsockname()[1], source="127.0.0.7")
-        accepted, address = listener.accept()
-        accepted.close()
-        client.close()
-    assert address[0] == "127.0.0.7"

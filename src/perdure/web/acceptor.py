@@ -19,7 +19,7 @@ from perdure.web.deadlines import BoundedProtocol, Deadlines, Sweeper
 BACKLOG = 512
 """How many connections the system holds ready that have not been accepted."""
 _AT_ONCE = 64
-"""How many connections are accepted before the rest of the event loop gets its turn."""
+"""How many connections are accepted before the event loop closes those that made room for them, at most."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 """Between these lies how many seconds to wait when no connection can be accepted."""
@@ -69,7 +69,7 @@ class Acceptor:
         """Nothing is left to be waited for."""
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(min(_AT_ONCE, max(1, self._limit.most // 8))):
             try:
                 connection, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -97,10 +97,13 @@ class BoundedProtocol(H11Protocol):
         self._since = self.loop.time()
         self._unwritten = 0
         self._is_connected = False
+        self._is_evicted = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._is_connected = True
+        if self._is_evicted:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.limit.leave(self.counted_as, self)
@@ -158,10 +161,12 @@ class BoundedProtocol(H11Protocol):
         return "busy"
 
     def is_waiting(self) -> bool:
-        return self._is_connected and self.phase() != "busy"
+        return not self._is_connected or self.phase() != "busy"
 
     def evict(self) -> None:
-        self.transport.abort()
+        self._is_evicted = True
+        if self._is_connected:
+            self.transport.abort()
 
     def look(self, now: float, deadlines: Deadlines) -> None:
         """End the connection if its client has taken too long over what it does now."""
