@@ -11,9 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx2
 import pytest
 from tests.chaos.crew import Crew
-from tests.hostile.attack import IS_LONG, until
+from tests.hostile.attack import IS_LONG, Process, until
 
 from perdure import App
 from perdure.clock import VirtualClock
@@ -60,6 +61,30 @@ def test_a_worker_without_descriptors_for_a_while_finishes_every_job(crew: Crew,
     assert "Traceback" not in output
     assert len(output) - output.count("succeeded") * 200 < LOG, output[-2000:]
     assert crew.stop(worker) == [0]
+
+
+def test_an_api_without_descriptors_answers_those_who_are_connected_and_later_everybody(tmp_path: Path) -> None:
+    up = Process(tmp_path, "up", "tests.hostile.exhausting:app", "--port", "0", "--json", open_files=160)
+    app = App(f"sqlite:///{tmp_path}/jobs.db")
+    try:
+        url = up.announced()["url"]
+        with httpx2.Client(base_url=url, timeout=60) as client:
+            until(lambda: client.get("/api/v1/workers").json()["workers"], "the worker is there")
+            client.get("/api/v1/stats")
+            job = app.enqueue_named("take_all", [SECONDS, str(tmp_path / "done")], {})
+            until(lambda: app.client().get(job).state == "running", "the descriptors are being taken")
+            while app.client().get(job).state == "running":
+                for path in ("/healthz/live", "/api/v1/stats", "/api/v1/jobs", "/openapi.json", "/metrics"):
+                    assert client.get(path).status_code == 200, up.log.read_text()
+            until(lambda: app.client().get(job).state == "succeeded", "it is over")
+        assert httpx2.get(f"{url}/healthz/live", timeout=60).status_code == 200
+        log = up.log.read_text()
+        assert "Traceback" not in log
+        assert len(log) < LOG
+        assert up.stop() == 0
+    finally:
+        app.close()
+        up.close()
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])

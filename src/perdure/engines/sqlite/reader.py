@@ -57,6 +57,11 @@ class Readers:
 
     def _run(self) -> None:
         connection: sqlite3.Connection | None = None
+        try:
+            # At once, and not with the first request of this thread: there may be no descriptor left by then.
+            connection = connect_reader(self._path)
+        except Exception:
+            pass  # tried again for each request, which is told why it fails
         while (request := self._queue.get()) is not None:
             if request.is_abandoned:
                 continue
