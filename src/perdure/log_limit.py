@@ -9,6 +9,8 @@ from perdure.clock import Clock, SystemClock
 
 EVERY = 10.0
 """At most one line of a kind is written in this many seconds."""
+_MOST_KINDS = 200
+"""How many kinds are remembered; a library may put what differs into the message itself."""
 
 
 class LogLimit:
@@ -25,6 +27,8 @@ class LogLimit:
         """How many messages of this kind the line to be written now stands for; 0: do not write one."""
         now = self._clock.monotonic()
         with self._lock:
+            if len(self._kinds) >= _MOST_KINDS and kind not in self._kinds:
+                self._kinds.clear()
             due, left_out = self._kinds.get(kind, (now, 0))
             if now < due:
                 self._kinds[kind] = (due, left_out + 1)

@@ -26,6 +26,7 @@ from perdure.model.event import Event, StoreRecovered, StoreTrouble
 from perdure.model.schedule import read_zone
 from perdure.runtime.threads import Threads
 from perdure.runtime.trouble import Trouble, is_outage
+from perdure.web.live import Live
 
 SECONDS = 5.0 if IS_LONG else 1.5
 LOG = 20_000
@@ -142,6 +143,23 @@ def test_a_time_zone_that_cannot_be_read_now_is_not_taken_for_an_unknown_one(mon
     monkeypatch.setattr("perdure.model.schedule.ZoneInfo", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         read_zone("Europe/Berlin")
+
+
+async def test_the_live_events_survive_a_shortage_and_log_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse() -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    live = Live(refuse, interval=0.001)
+    subscription = live.subscribe(None)
+    assert subscription is not None
+    event = await subscription.next(60.0)
+    assert event is not None
+    assert event.kind == "trouble"
+    assert await subscription.next(0.2) is None, "it is told once"
+    assert [record.message for record in caplog.records] == [
+        "The live events cannot be read at present: [Errno 24] Too many open files"
+    ]
+    live.unsubscribe(subscription)
 
 
 async def test_a_call_waits_for_its_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
