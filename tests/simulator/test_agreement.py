@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 from tests.simulator.earnest import run_in_earnest, starts_per_second, steps
 
 from perdure import Retry
@@ -171,7 +172,7 @@ SMALL = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25))
 @given(scenario=SMALL)
 def test_small_scenarios_of_any_shape_agree(scenario: Scenario) -> None:
     simulated, earnest = run(scenario, is_traced=True), run_in_earnest(scenario)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 
 from perdure import BadDuration, BadOption, BadPolicy, Retry, Simulation, simulate
 from perdure.simulator.ready import READY, WORST_CASE
@@ -174,7 +175,7 @@ def test_the_worst_case_is_bounded_by_jobs_at_once_and_jobs_times_retries_in_all
     assert 1000 < found.peaks.retrying <= found.bound.at_once
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     limit=st.integers(1, 5),
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=4),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -15,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
+from tests.conftest import examples
 
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
@@ -250,11 +250,8 @@ def test_every_death_with_a_sink_is_forwarded_or_due(engine: Engine) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=100 if os.environ.get("PERDURE_CHAOS") == "long" else 12,
+            max_examples=examples(12),
             stateful_step_count=30,
-            derandomize=True,
-            deadline=None,
-            database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

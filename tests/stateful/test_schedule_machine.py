@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, failure, firing, success
+from tests.conftest import examples
 
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
@@ -175,11 +176,8 @@ def test_every_walk_ends_with_one_job_per_tick(engine: Engine) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=60 if engine.name == "sqlite-memory" else 8,
+            max_examples=examples(60 if engine.name == "sqlite-memory" else 8),
             stateful_step_count=40,
-            deadline=None,
-            derandomize=True,
-            database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

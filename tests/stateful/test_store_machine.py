@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
+from tests.conftest import examples
 
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
@@ -488,11 +489,8 @@ def test_the_store_agrees_with_the_model(engine: Engine) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=40,
+            max_examples=examples(40),
             stateful_step_count=40,
-            derandomize=True,
-            deadline=None,
-            database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

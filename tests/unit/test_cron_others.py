@@ -10,6 +10,7 @@ from croniter import croniter
 from cronsim import CronSim, CronSimError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, DrawnField, expressions
 
 from perdure.errors import BadCron
@@ -66,21 +67,21 @@ def is_point(part: str) -> bool:
     return bool(dash) and first == last
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(expressions(seconds=False, wraps=False), moments)
 def test_five_fields_tick_as_in_cronsim(drawn: Drawn, after: datetime) -> None:
     assume(is_like_cronsim(drawn))
     assert ticks(drawn.text, after, "UTC", 5) == sim_ticks(drawn.text, after, "UTC", 5)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(expressions(seconds=True, wraps=False), moments)
 def test_six_fields_tick_as_in_cronsim(drawn: Drawn, after: datetime) -> None:
     assume(is_like_cronsim(drawn))
     assert ticks(drawn.text, after, "UTC", 3) == sim_ticks(drawn.text, after, "UTC", 3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(special_days, st.sampled_from(["*", "2", "4,11", "1-6/2"]), special_weekdays, moments)
 def test_special_days_tick_as_in_cronsim(day: str, month: str, weekday: str, after: datetime) -> None:
     text = f"30 3 {day} {month} {weekday}"
@@ -93,7 +94,7 @@ def agrees_in_zones(drawn: Drawn) -> bool:
     return hour.is_open or not minute.is_open
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(expressions(seconds=False, wraps=False), st.sampled_from(ZONES), st.integers(0, 6 * 366 * 24 * 60))
 def test_changes_of_the_clocks_are_met_as_in_cronsim(drawn: Drawn, zone: str, minutes: int) -> None:
     assume(agrees_in_zones(drawn) and is_like_cronsim(drawn))
@@ -144,7 +145,7 @@ def croniter_ticks(text: str, after: datetime, count: int) -> list[datetime]:
     return [found.get_next(datetime) for _ in range(count)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(expressions(seconds=True), moments)
 def test_six_fields_tick_as_in_croniter(drawn: Drawn, after: datetime) -> None:
     day, _, weekday = drawn.fields[3:]

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, expressions
 
 from perdure.errors import BadCron
@@ -181,7 +182,7 @@ def test_a_rule_is_said_in_plain_english(text: str, said: str) -> None:
     assert parse_rule(text).describe() == said
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(expressions(seconds=True) | expressions(seconds=False))
 def test_every_expression_has_a_description_and_a_text_that_means_the_same(drawn: Drawn) -> None:
     cron = Cron.parse(drawn.text)
@@ -190,7 +191,7 @@ def test_every_expression_has_a_description_and_a_text_that_means_the_same(drawn
     assert re.match("(at|every) ", cron.describe())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(expressions(seconds=False))
 def test_case_and_spaces_change_nothing_but_the_text(drawn: Drawn) -> None:
     cron, spaced = Cron.parse(drawn.text), Cron.parse(drawn.text.replace(" ", " \t ").lower() + "\n")
@@ -202,7 +203,7 @@ word = st.text("0123456789*?,-/#LWlw@", min_size=1, max_size=6) | st.sampled_fro
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=30) | st.lists(word, min_size=4, max_size=7).map(" ".join))
 @example("0 0 " + ",".join(["1-31"] * 30) + " * *")
 @example(",".join(["*"] * 123) + " * * * *")

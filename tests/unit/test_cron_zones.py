@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, DrawnField, expressions, fields
 
 from perdure.model.cron import Cron
@@ -103,7 +104,7 @@ def check(walked: Walk, drawn: Drawn, asked: list[float]) -> None:
 near = st.lists(st.floats(0.4, 0.6) | st.floats(0, 1), min_size=3, max_size=6)
 
 
-@settings(max_examples=90)
+@settings(max_examples=examples(90))
 @given(st.sampled_from(CHANGES[:-1]), expressions(seconds=False), near)
 def test_every_tick_of_two_days_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
@@ -124,7 +125,7 @@ def expressions_near(draw: st.DrawFn) -> Drawn:
     return Drawn((*clock, *days, days[0]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(CHANGES), expressions_near(), near)
 def test_every_second_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
@@ -196,7 +197,7 @@ def test_an_interval_runs_by_real_time_through_an_overlap_and_a_gap() -> None:
             tick = following
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.sampled_from(["UTC", *sorted({zone for zone, _ in CHANGES})]),
     expressions(seconds=True),

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import examples
 from tests.web.conftest import connected
 from tests.web.reach import Reach, check_problem
 
@@ -297,7 +298,7 @@ JSON_VALUES = st.recursive(
 FIELDS = st.sampled_from([*NewJobBody.__struct_fields__, "maxAttempts", "jobs", "nonsense"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(body=st.dictionaries(FIELDS, JSON_VALUES, max_size=6) | JSON_VALUES)
 async def test_no_json_whatever_it_holds_makes_the_api_fail(api: Api, body: object) -> None:
     async with connected(api) as client:
@@ -306,7 +307,7 @@ async def test_no_json_whatever_it_holds_makes_the_api_fail(api: Api, body: obje
         assert response.status_code in (200, 201, 400, 422)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=60))
 async def test_no_bytes_whatever_they_are_make_the_api_fail(api: Api, data: bytes) -> None:
     async with connected(api) as client:

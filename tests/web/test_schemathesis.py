@@ -11,12 +11,12 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import BaseSchema, Case, GenerationMode, checks
 from tests.conformance.conftest import ENGINES
+from tests.conftest import examples
 from tests.web.conftest import make_app, serving
 
 from perdure.web.app import OPERATIONS, create_app
 
 IS_LONG = os.environ.get("PERDURE_CHAOS") == "long"
-EXAMPLES = 150 if IS_LONG else 8
 CHECKS = [
     checks.not_a_server_error,
     checks.status_code_conformance,
@@ -68,10 +68,7 @@ def test_no_generated_request_gets_an_answer_that_is_not_described(
     operation = schema.find_operation_by_id(name)
 
     @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        derandomize=not IS_LONG,
+        max_examples=examples(8),
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
