@@ -34,7 +34,7 @@ if IS_FRESH:
     # Kept in the environment, where the processes of pytest-xdist find the same seed.
     os.environ.setdefault(SEED_VARIABLE, str(secrets.randbits(32)))
 
-# Hypothesis also draws constants that it finds in the source files of the modules loaded so far. Which modules these are
+# Hypothesis also draws constants that it finds in the source files of all loaded modules. Which modules are loaded
 # depends on the tests that ran before in the same process, so fixed seeds alone would not draw the same examples. No
 # setting turns this off; tests/unit/test_property_tests.py fails if this replacement has no effect any more.
 providers._get_local_constants = Constants

@@ -8,7 +8,7 @@ import threading
 from random import Random
 
 from perdure.clock import Clock
-from perdure.model.job import CHANCE, JobId, WorkerId, format_chance, format_id, id_moment, join_id, put_id
+from perdure.model.job import CHANCE, NO_ID, JobId, WorkerId, format_chance, format_id, id_moment, join_id, put_id
 
 
 class Ids:
@@ -18,7 +18,7 @@ class Ids:
         self._clock = clock
         self._random = random
         self._lock = threading.Lock()
-        self._moment = self._noise = 0
+        self._moment, self._noise = divmod(NO_ID, 1 << CHANCE)
         """What the last id was made of."""
         self._most = stock
         self._stock: list[tuple[int, str]] = []

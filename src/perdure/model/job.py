@@ -28,6 +28,8 @@ _MICROSECOND = timedelta(microseconds=1)
 CHANCE = 62
 """How many bits of an id are left to chance."""
 _LOW = 2**CHANCE - 1
+NO_ID = -1
+"""The value below every id, for `make_id` and `put_id` where no id was made before."""
 _ID = "%08x-%04x-7%03x-%04x-%012x"
 _ID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -147,7 +149,7 @@ def is_job_id(text: str) -> bool:
 def make_id(now: datetime, noise: int, after: int) -> int:
     """A UUIDv7 value as an integer, above `after` whatever the clock does; `noise` is 62 random bits.
 
-    The moment comes first: ids sort by the time they were made.
+    The moment comes first: ids sort by the time they were made. `after` is the id made before, or NO_ID.
     """
     return put_id(id_moment((now - _EPOCH) // _MICROSECOND), noise, after)
 

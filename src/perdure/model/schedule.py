@@ -12,7 +12,7 @@ import msgspec
 
 from perdure.errors import BadOption
 from perdure.exhaustion import is_exhaustion
-from perdure.model.job import JobId, NewJob, format_id, is_job_id, make_id
+from perdure.model.job import NO_ID, JobId, NewJob, format_id, is_job_id, make_id
 from perdure.model.rule import Rule, parse_rule
 from perdure.model.state import Delivery
 
@@ -164,7 +164,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         known = self.definition
         digest = hashlib.sha256(f"{self.name}\0{salt}\0{moment.astimezone(UTC).isoformat()}".encode()).digest()
         return NewJob(
-            id=format_id(make_id(moment, int.from_bytes(digest[:8], "big"), 0)),
+            id=format_id(make_id(moment, int.from_bytes(digest[:8], "big"), NO_ID)),
             task=known.task,
             queue=known.queue,
             args=known.args,
