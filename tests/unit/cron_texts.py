@@ -86,3 +86,25 @@ def expressions(draw: st.DrawFn, *, seconds: bool, wraps: bool = True) -> Drawn:
         assume(has_day or not (day.is_open or weekday.is_open))
         parts += [day, month, weekday]
     return Drawn(tuple(parts))
+
+
+def read_expression(text: str) -> Drawn:
+    """A second reading of an expression of numbers, stars, ranges and steps, independent of the parser under test."""
+    words = text.split()
+    limits = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))[-len(words) :]
+    return Drawn(tuple(_read_field(word, *limit) for word, limit in zip(words, limits, strict=True)))
+
+
+def _read_field(word: str, low: int, high: int) -> DrawnField:
+    values: set[int] = set()
+    for part in word.split(","):
+        span, slash, step = part.partition("/")
+        first, dash, last = span.partition("-")
+        if span == "*":
+            reached = list(range(low, high + 1))
+        elif dash and int(last) < int(first):
+            reached = [*range(int(first), high + 1), *range(low, int(last) + 1)]
+        else:
+            reached = list(range(int(first), (int(last) if dash else high if slash else int(first)) + 1))
+        values.update(reached[:: int(step or 1)])
+    return DrawnField(word, frozenset(values))

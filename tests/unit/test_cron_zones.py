@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, DrawnField, expressions, fields
+from tests.unit.cron_walk import Walk, walk_around
 
 from perdure.model.cron import Cron
 
@@ -36,42 +36,6 @@ CHANGES = [
     ("Pacific/Kwajalein", "1993-08-21T12:00"),  # another day left out
     ("Europe/Amsterdam", "1937-06-30T22:40:28"),  # forward by 28 seconds, in data that keep them
 ]
-
-
-class Walk:
-    """The real seconds or minutes round a change, each with what the wall clock shows; nothing here knows of folds."""
-
-    def __init__(self, zone: str, change: str, reach: timedelta, pace: timedelta) -> None:
-        self.zone = ZoneInfo(zone)
-        middle = datetime.fromisoformat(change).replace(tzinfo=UTC)
-        self.start, self.end = middle - reach, middle + reach
-        count = (self.end - self.start) // pace
-        self.instants = [self.start + pace * k for k in range(count)]
-        self.walls = [instant.astimezone(self.zone).replace(tzinfo=None, fold=0) for instant in self.instants]
-        self.first_shown = dict(zip(self.walls[::-1], self.instants[::-1], strict=True))
-        self.missing = self._missing(pace)
-
-    def _missing(self, pace: timedelta) -> dict[datetime, datetime]:
-        """Each wall-clock time that is left out, with the first instant after the gap."""
-        found = {}
-        for k in range(1, len(self.walls)):
-            wall = self.walls[k - 1] + pace
-            while wall < self.walls[k]:
-                found[wall] = self.instants[k]
-                wall += pace
-        return found
-
-    def ticks(self, drawn: Drawn) -> list[datetime]:
-        """All ticks of the walk, by the rule as it is told."""
-        if drawn.is_interval:
-            return [at for at, wall in zip(self.instants, self.walls, strict=True) if drawn.matches(wall)]
-        shown = {**self.first_shown, **self.missing}
-        return sorted({at for wall, at in shown.items() if drawn.matches(wall)})
-
-
-@cache
-def walk(zone: str, change: str, reach: timedelta, pace: timedelta) -> Walk:
-    return Walk(zone, change, reach, pace)
 
 
 def check(walked: Walk, drawn: Drawn, asked: list[float]) -> None:
@@ -101,6 +65,11 @@ def check(walked: Walk, drawn: Drawn, asked: list[float]) -> None:
                 assert cron.previous(instant, walked.zone) == earlier[-1]
 
 
+def walk(change: tuple[str, str], reach: timedelta, pace: timedelta) -> Walk:
+    zone, moment = change
+    return walk_around(zone, datetime.fromisoformat(moment).replace(tzinfo=UTC), reach, pace)
+
+
 near = st.lists(st.floats(0.4, 0.6) | st.floats(0, 1), min_size=3, max_size=6)
 
 
@@ -110,7 +79,7 @@ def test_every_tick_of_two_days_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
 ) -> None:
     pace = SECOND * 30 if change[0] == "Africa/Monrovia" else MINUTE
-    check(walk(*change, timedelta(hours=30), pace), drawn, asked)
+    check(walk(change, timedelta(hours=30), pace), drawn, asked)
 
 
 @st.composite
@@ -130,7 +99,7 @@ def expressions_near(draw: st.DrawFn) -> Drawn:
 def test_every_second_round_a_change_is_where_the_rule_puts_it(
     change: tuple[str, str], drawn: Drawn, asked: list[float]
 ) -> None:
-    check(walk(*change, timedelta(hours=1), SECOND), drawn, asked)
+    check(walk(change, timedelta(hours=1), SECOND), drawn, asked)
 
 
 def local_ticks(text: str, zone: str, day: str, days: int = 1) -> list[str]:
