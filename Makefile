@@ -1,9 +1,10 @@
 # Every target sets up .venv by itself; the first run takes a moment, later ones are instant.
 PYTHON ?= python3
 BIN := .venv/bin
+EXAMPLES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch pytest chaos test-long bench pictures lock clean
+.PHONY: help setup demo test lint format types arch pytest chaos test-long test-fresh bench pictures lock clean
 
 help:            ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,11 +37,16 @@ pytest: setup    ## all tests, in parallel
 chaos: setup     ## the long crash campaign (several minutes)
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
 
-test-long: setup ## PostgreSQL 16, Redis 6.2, a Redis Cluster, worker tests on Redis, many generated requests
+test-long: setup ## older servers, a Redis Cluster, worker tests on Redis, property tests with fresh seeds
 	@PERDURE_TEST_POSTGRES_MAJOR=16 $(BIN)/python -m pytest tests/conformance tests/engine_postgres -k postgres -n auto
 	@PERDURE_TEST_REDIS=6.2 $(BIN)/python -m pytest tests/conformance tests/stateful tests/engine_redis -k redis -n auto
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/engine_redis/test_cluster.py tests/runtime -k redis -n 2
-	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/web/test_schemathesis.py -n auto
+	@PERDURE_CHAOS=long PERDURE_HYPOTHESIS=fresh PERDURE_EXAMPLES=20 $(BIN)/python -m pytest tests/web/test_schemathesis.py -n auto
+	@$(MAKE) --no-print-directory test-fresh
+
+# The run prints its seed, which PERDURE_SEED takes to draw the same examples again.
+test-fresh: setup ## property tests with fresh seeds and EXAMPLES times as many examples as in `make test`
+	@PERDURE_HYPOTHESIS=fresh PERDURE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m hypothesis -n auto --timeout 3600
 
 bench: setup     ## Perdure beside its peers and beside the raw engines: rates, ratios, verdicts
 	@$(BIN)/python -m bench --output .bench/report $(BENCH)

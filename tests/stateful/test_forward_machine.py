@@ -243,6 +243,7 @@ class ForwardMachine(RuleBasedStateMachine):
         assert set(self.known) == set(self.dead)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
 def test_every_death_with_a_sink_is_forwarded_or_due(engine: Engine) -> None:
     """Proves [INV-22]."""

@@ -169,6 +169,7 @@ class ScheduleMachine(RuleBasedStateMachine):
             shutil.rmtree(self.directory)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
 def test_every_walk_ends_with_one_job_per_tick(engine: Engine) -> None:
     """Proves [INV-21]."""

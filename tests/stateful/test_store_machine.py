@@ -483,6 +483,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert [record.attempt for record in records] == list(range(1, len(outcomes) + 1))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ENGINES, ids=[engine.name for engine in ENGINES])
 def test_the_store_agrees_with_the_model(engine: Engine) -> None:
     machine = type("Machine", (StoreMachine,), {"engine": engine})
