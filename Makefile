@@ -4,10 +4,10 @@ BIN := .venv/bin
 EXAMPLES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch pytest chaos test-long test-fresh bench pictures lock clean
+.PHONY: help setup demo test lint format types arch pytest chaos test-long test-fresh bench instructions pictures lock clean
 
 help:            ## show this help
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:           ## make .venv with the locked packages (instant when nothing changed)
 	@$(PYTHON) scripts/bootstrap.py
@@ -50,6 +50,9 @@ test-fresh: setup ## property tests with fresh seeds and EXAMPLES times as many 
 
 bench: setup     ## Perdure beside its peers and beside the raw engines: rates, ratios, verdicts
 	@$(BIN)/python -m bench --output .bench/report $(BENCH)
+
+instructions: setup ## instructions of Python per job at each step, and whether they keep their budgets
+	@PERDURE_SPEED=exact $(BIN)/python -m pytest tests/speed -q -s
 
 pictures: setup  ## draw the pictures of docs/ anew from the simulator
 	@$(BIN)/python scripts/pictures.py

@@ -1,4 +1,4 @@
-"""Counts the instructions of Python's own machine that some work takes: a measure of cost that no noise can move."""
+"""Counts the instructions of Python's interpreter that some work takes: a measure that hardly varies between runs."""
 
 from __future__ import annotations
 

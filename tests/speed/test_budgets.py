@@ -1,12 +1,16 @@
-"""What a job may cost in instructions, at each step of its way; the figures are per job of a large batch.
+"""What a job costs in instructions of Python, at each step of its way; the figures are per job of a large batch.
 
-A change that makes the way cheaper may lower a budget; one that makes it dearer must say why it is worth it.
+A busy machine adds a few instructions: timers come due more often during a longer run, and a lock that is taken means
+another turn. So the tests only catch a step that costs half as much again as its budget. `make instructions` prints the
+exact figures and fails if one is above its budget by more than 3 %; it needs a quiet machine. A change that makes a
+step cheaper may lower its budget; a change that makes it dearer must say why it is worth it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,8 +38,9 @@ from perdure.model.outcome import Returned
 from perdure.runtime import executor
 from perdure.store.jobs import Ended, Fetched, Want
 
-JOBS = 1000
-SLACK = 1.03 if sys.version_info[:2] == (3, 11) else 1.35
+JOBS = 500
+IS_EXACT = os.environ.get("PERDURE_SPEED") == "exact"
+SLACK = (1.03 if IS_EXACT else 1.5) * (1.0 if sys.version_info[:2] == (3, 11) else 1.3)
 """Other versions of Python count other instructions for the same code; the budgets are those of 3.11."""
 
 BUDGETS = {
@@ -55,8 +60,16 @@ BUDGETS = {
 
 def check(step: str, counted: int) -> None:
     each = counted / JOBS
-    print(f"{step}: {each:.0f} instructions per job")
-    assert each <= BUDGETS[step] * SLACK, f"{step}: {each:.0f} instructions per job; the budget is {BUDGETS[step]}"
+    told = f"{step}: {each:.0f} instructions per job, budget {BUDGETS[step]}"
+    print(told)
+    assert each <= BUDGETS[step] * SLACK, told
+
+
+@pytest.mark.parametrize("step", BUDGETS)
+def test_a_step_that_costs_twice_its_budget_is_caught(step: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check(step, JOBS * BUDGETS[step])
+    with pytest.raises(AssertionError, match="instructions per job"):
+        check(step, 2 * JOBS * BUDGETS[step])
 
 
 class Costless:
@@ -95,9 +108,11 @@ class Costless:
 
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
-    # So that neither the pace nor what looks after the store from time to time counts.
+    # The pace and the periodic loops of the worker must not count. Nor must a lease that runs out on a stalled machine:
+    # every slot would ask fifty times a second whether it is trusted again.
     monkeypatch.setenv("PERDURE_PREFETCH", "1h")
     monkeypatch.setenv("PERDURE_POLL", "1h")
+    monkeypatch.setenv("PERDURE_LEASE", "1h")
     app = App("sqlite://")
 
     @app.task
@@ -139,7 +154,7 @@ async def instructions_of_a_worker(app: App, task: str, jobs: int) -> int:
         worker = app.make_worker()
         with Instructions() as counted:
             running = asyncio.create_task(worker.run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 await store.is_over.wait()
         worker.stop()
         await running
