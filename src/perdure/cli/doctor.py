@@ -47,8 +47,9 @@ def doctor(session: Session) -> int:
                 _settings((own or app).configuration),
                 *loading,
                 *policy_findings(own or app),
-                *_jobs(app.store),
-                *task_findings(own, app.store, _alive(app.store)),
+                # With rights missing, the jobs cannot be looked at.
+                *(() if app.store.capabilities.problems else _jobs(app.store)),
+                *(() if app.store.capabilities.problems else task_findings(own, app.store, _alive(app.store))),
             ]
     except (SchemaTooOld, SchemaTooNew) as error:
         findings = [Finding("schema", "problem", str(error))]
@@ -63,6 +64,8 @@ def doctor(session: Session) -> int:
 def _engine(store: Store) -> Iterator[Finding]:
     able = store.capabilities
     yield Finding("engine", "ok", f"{able.engine} {able.version}. {able.durability}")
+    for problem in able.problems:
+        yield Finding("rights", "problem", problem)
     for warning in able.warnings:
         yield Finding("engine", "note", warning)
     schema = store.schema().wait()

@@ -20,3 +20,5 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine itself works in threads of this process."""
     warnings: tuple[str, ...] = ()
     """What `perdure doctor` should tell about this engine as it was found."""
+    problems: tuple[str, ...] = ()
+    """What somebody has to mend, such as rights that the store's user lacks; `perdure doctor` fails with them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.engines.postgres.address import Address
+from perdure.engines.postgres.rights import lacking, rights_step
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import EngineUnusable
 from perdure.store.capability import Capabilities
@@ -23,6 +24,7 @@ def _look(address: Address) -> Script[Capabilities]:
             f"The server is PostgreSQL {version}, and Perdure needs {OLDEST // 10000} or newer.",
             "Use a newer server.",
         )
+    lack = lacking((yield rights_step(address.schema)), address.schema)
     return Capabilities(
         engine="postgres",
         version=version,
@@ -30,6 +32,7 @@ def _look(address: Address) -> Script[Capabilities]:
         has_caller_transactions=True,
         is_shared=True,
         warnings=_warnings(row, address),
+        problems=() if lack is None else (lack,),
     )
 
 

@@ -22,18 +22,30 @@ from perdure.errors import (
 )
 
 Kind = Literal[
-    "contention", "collision", "lost", "read-only", "unreachable", "denied", "full", "busy", "refused", "own"
+    "contention",
+    "collision",
+    "lost",
+    "read-only",
+    "unreachable",
+    "denied",
+    "no right",
+    "full",
+    "busy",
+    "refused",
+    "own",
 ]
 """contention: rolled back for others' sake, try again · collision: a unique key was taken meanwhile · lost: the
 connection broke in the middle, and nobody knows what became of the call · read-only: the server takes no changes now ·
-unreachable: there is no connection · denied: the server does not let us in, and will not the next time · full: no
-room · busy: it took too long · refused: anything else the server says · own: not the driver's."""
+unreachable: there is no connection · denied: the server does not let us in, and will not the next time · no right: the
+role lacks a right · full: no room · busy: it took too long · refused: anything else the server says · own: not the
+driver's."""
 
 _CONTENTION = frozenset({"40001", "40P01", "55P03"})
 _COLLISION = frozenset({"23505"})
 _READ_ONLY = frozenset({"25006"})
 _FULL = frozenset({"53100", "53200", "53400", "54000"})
 _BUSY = frozenset({"57014", "53300", "25P03", "25P04"})
+_NO_RIGHT = frozenset({"42501"})
 _LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08P01"})
 
 
@@ -80,6 +92,7 @@ _KINDS: dict[Kind, frozenset[str]] = {
     "read-only": _READ_ONLY,
     "full": _FULL,
     "busy": _BUSY,
+    "no right": _NO_RIGHT,
     "lost": _LOST,
 }
 
@@ -135,6 +148,11 @@ def _errors(kind: Kind, said: str, where: str) -> EngineError:
             return EngineBusy(
                 f"The answer of {where} took too long ({said}).",
                 "Look for long transactions and locks on the server; the same call may be tried again.",
+            )
+        case "no right":
+            return EngineUnreachable(
+                f"The role of the store's URL may not do that in {where} ({said}).",
+                "Grant it what docs/postgres.md lists under Rights; `perdure doctor` says what is missing.",
             )
         case "contention" | "collision":
             return EngineBusy(
