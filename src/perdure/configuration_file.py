@@ -20,6 +20,7 @@ from perdure.model.queue_text import read_queue_settings, read_value
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
 from perdure.model.suggestion import near_names
+from perdure.redact import Discreet
 from perdure.settings import Settings, inner_kind, setting_kinds
 from perdure.settings import read_value as read_setting
 
@@ -32,11 +33,13 @@ _TABLES = ("queues", "queue_settings")
 _POLICY_EXAMPLE = (
     'Write a preset or a policy: retry = "patient", or retry = "exponential(2s, cap=10m, max_attempts=12)"'
 )
-_SECRET = ("url", "http_signing_secrets", "tokens")
+_SECRET = ("url", "http_signing_secrets", "secrets", "tokens", "dead_letter")
 
 
-class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationFile(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     """What a configuration file says, read and checked."""
+
+    _secrets = frozenset(("settings",))
 
     path: str
     """The file as it was named."""

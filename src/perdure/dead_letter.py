@@ -18,6 +18,7 @@ from perdure.model.forward import NOWHERE, Sink
 from perdure.model.option import checked_name, checked_queue
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
+from perdure.redact import Discreet, hide_credentials
 from perdure.task import RetryLike, Task
 
 TIMEOUT = timedelta(seconds=30)
@@ -33,8 +34,10 @@ class ToQueue(msgspec.Struct, frozen=True):
     task: str | None
 
 
-class ToUrl(msgspec.Struct, frozen=True):
+class ToUrl(Discreet, msgspec.Struct, frozen=True):
     """A POST of the job's document."""
+
+    _secrets = frozenset(("url", "headers"))
 
     url: str
     headers: dict[str, str | SecretRef]
@@ -142,7 +145,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         if kind == "queue":
             queue, _, task = rest.partition(":")
             return DeadLetter.queue(queue, task=task or None)
-        raise BadOption(f"dead_letter is {shown(value)}, which is no sink.", _HINT)
+        raise BadOption(f"dead_letter is {shown(hide_credentials(value))}, which is no sink.", _HINT)
 
 
 DeadLetterLike = DeadLetter | str | Callable[..., Any]

@@ -13,6 +13,7 @@ import msgspec
 
 from perdure.duration import parse_duration
 from perdure.errors import BadDuration, BadSetting
+from perdure.redact import Discreet
 
 _MINUTE = timedelta(minutes=1)
 
@@ -26,8 +27,10 @@ class HiddenText(str):
         return "'…'"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     """How an app behaves where its code does not say otherwise."""
+
+    _secrets = frozenset(("http_signing_secrets", "tokens", "dead_letter"))
 
     url: Annotated[str, "where the jobs are kept"] = "sqlite:///perdure.db"
     queues: Annotated[tuple[str, ...] | None, "the queues a worker serves; unset: all that the app's code names"] = None

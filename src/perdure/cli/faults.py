@@ -10,6 +10,7 @@ import traceback
 import click
 
 from perdure.errors import EngineError, NotFound, PerdureError, Refused, UsageError
+from perdure.redact import hide_credentials_in
 
 OK = 0
 FAILED = 1
@@ -66,7 +67,7 @@ def tell(error: Exception, *, as_json: bool) -> None:
         if hint:
             click.echo(f"{_label('try:', 'cyan')} {hint}", err=True)
     if os.environ.get(DEBUG_VARIABLE):
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        click.echo(hide_credentials_in("".join(traceback.format_exception(error))), err=True)
 
 
 def warn(message: str) -> None:
@@ -77,17 +78,17 @@ def warn(message: str) -> None:
 def _parts(error: Exception) -> tuple[str, str | None, str | None]:
     match error:
         case PerdureError():
-            return error.message, _why(error), error.hint
+            return hide_credentials_in(error.message), _why(error), error.hint
         case click.UsageError():
             path = error.ctx.command_path if error.ctx is not None else "perdure"
-            return error.format_message(), None, f"{path} --help"
+            return hide_credentials_in(error.format_message()), None, f"{path} --help"
         case click.ClickException():
-            return error.format_message(), None, None
+            return hide_credentials_in(error.format_message()), None, None
         case OSError():
             name = f"{error.filename}: " if error.filename else ""
             return f"{name}{error.strerror or error}", None, None
         case _:
-            what = f"Perdure itself failed: {type(error).__name__}: {error}"
+            what = f"Perdure itself failed: {type(error).__name__}: {hide_credentials_in(str(error))}"
             return what, None, f"This is a fault in Perdure; set {DEBUG_VARIABLE}=1 to see where."
 
 
@@ -95,7 +96,7 @@ def _why(error: PerdureError) -> str | None:
     cause = error.__cause__
     if cause is None or isinstance(cause, PerdureError):
         return None
-    return f"{type(cause).__name__}: {cause}"
+    return f"{type(cause).__name__}: {hide_credentials_in(str(cause))}"
 
 
 def _label(text: str, colour: str) -> str:

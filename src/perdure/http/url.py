@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from perdure.errors import BadOption
+from perdure.redact import hide_credentials
 
 LONGEST_URL = 8192
 
@@ -121,6 +122,5 @@ _HINT = "Write it like https://host/path or http://host:8080/path."
 
 
 def _bad(url: str, what: str, hint: str) -> BadOption:
-    # What stands before an @ may be a password, and errors end up in logs.
-    shown = re.sub(r"//[^/]*@", "//…@", url)[:100]
-    return BadOption(f"The URL {shown!r} {what}.", hint)
+    # Errors end up in logs.
+    return BadOption(f"The URL {hide_credentials(url)[:100]!r} {what}.", hint)

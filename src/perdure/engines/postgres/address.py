@@ -14,7 +14,9 @@ import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from perdure.engines.userinfo import encode_userinfo, shown
 from perdure.errors import BadSetting
+from perdure.redact import Discreet
 
 EXAMPLES = (
     "Examples: postgresql://user:secret@db.example/app, postgresql:///app?host=/run/postgresql,"
@@ -40,8 +42,10 @@ _DRIVER_DEFAULTS: dict[str, Any] = {
 }
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class Address(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     """Where a store is, and how to talk to it."""
+
+    _secrets = frozenset(("driver",))
 
     driver: dict[str, Any]
     """What the driver needs to connect; holds the password."""
@@ -71,7 +75,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_address(rest: str) -> Address:
     """The address in what follows `postgresql://`."""
-    place, _, query = rest.partition("?")
+    place, _, query = encode_userinfo(rest).partition("?")
     options = [option.partition("=") for option in query.split("&") if option]
     own = {name: unquote(value) for name, _, value in options if name in _OWN}
     # The driver gets the rest as it was written: it has its own idea of what + and % mean.
@@ -95,7 +99,7 @@ def read_address(rest: str) -> Address:
 def _schema(name: str) -> str:
     if not _SCHEMA.fullmatch(name) or len(name) > _LONGEST_NAME or name.startswith("pg_"):
         raise BadSetting(
-            f"The option schema of the store's URL is {name[:80]!r}, which cannot be used.",
+            f"The option schema of the store's URL is {shown(name)}, which cannot be used.",
             f"Names have up to {_LONGEST_NAME} letters, digits, or any of _ $ -, and begin with a letter, not pg_.",
         )
     return name
@@ -104,7 +108,7 @@ def _schema(name: str) -> str:
 def _switch(option: str, value: str) -> bool:
     found = _WORDS.get(value.lower())
     if found is None:
-        raise BadSetting(f"The option {option} of the store's URL is {value[:40]!r}; it must be true or false.")
+        raise BadSetting(f"The option {option} of the store's URL is {shown(value)}; it must be true or false.")
     return found
 
 
@@ -115,6 +119,6 @@ def _number(option: str, value: str, least: float, most: float) -> float:
         found = float("nan")
     if not least <= found <= most:
         raise BadSetting(
-            f"The option {option} of the store's URL is {value[:40]!r}; it must be a number from {least:g} to {most:g}."
+            f"The option {option} of the store's URL is {shown(value)}; it must be a number from {least:g} to {most:g}."
         )
     return found

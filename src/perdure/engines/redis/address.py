@@ -11,7 +11,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from perdure.engines.userinfo import encode_userinfo, shown
 from perdure.errors import BadSetting
+from perdure.redact import Discreet
 
 EXAMPLES = (
     "Examples: redis://redis.example:6379/0, rediss://user:secret@redis.example, valkey://redis.example?prefix=jobs,"
@@ -28,8 +30,10 @@ _CERTIFICATES = ("required", "optional", "none")
 _OWN = ("prefix", "socket", "timeout", "listen", "wait_replicas", "wait_aof", "cluster")
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class Address(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     """Where a store is, and how to talk to it."""
+
+    _secrets = frozenset(("username", "password"))
 
     host: str = "localhost"
     port: int = 6379
@@ -84,6 +88,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_address(rest: str, *, is_tls: bool) -> Address:
     """The address in what follows the scheme of the URL."""
+    rest = encode_userinfo(rest)
     try:
         parts = urlsplit(f"redis://{rest}")
         host, port = parts.hostname, parts.port
@@ -93,7 +98,8 @@ def read_address(rest: str, *, is_tls: bool) -> Address:
     options = dict(given)
     if unknown := sorted(set(options) - set(_OWN) - set(_TLS if is_tls else ())):
         known = ", ".join(_OWN + (_TLS if is_tls else ()))
-        raise BadSetting(f"The store's URL has the option {unknown[0][:40]!r}, which is none of {known}.", EXAMPLES)
+        name = "an option" if "@" in parts.query else f"the option {unknown[0][:40]!r}"
+        raise BadSetting(f"The store's URL has {name}, which is none of {known}.", EXAMPLES)
     address = Address(
         host=host or "localhost",
         port=port or 6379,
@@ -141,7 +147,7 @@ def _database(path: str) -> int:
 def _prefix(name: str) -> str:
     if not _PREFIX.fullmatch(name):
         raise BadSetting(
-            f"The option prefix of the store's URL is {name[:80]!r}, which cannot be used.",
+            f"The option prefix of the store's URL is {shown(name)}, which cannot be used.",
             "A prefix has up to 64 letters, digits, or any of _ . -",
         )
     return name
@@ -150,7 +156,7 @@ def _prefix(name: str) -> str:
 def _switch(option: str, value: str) -> bool:
     found = _WORDS.get(value.lower())
     if found is None:
-        raise BadSetting(f"The option {option} of the store's URL is {value[:40]!r}; it must be true or false.")
+        raise BadSetting(f"The option {option} of the store's URL is {shown(value)}; it must be true or false.")
     return found
 
 
@@ -161,6 +167,6 @@ def _number(option: str, value: str, least: float, most: float) -> float:
         found = float("nan")
     if not least <= found <= most:
         raise BadSetting(
-            f"The option {option} of the store's URL is {value[:40]!r}; it must be a number from {least:g} to {most:g}."
+            f"The option {option} of the store's URL is {shown(value)}; it must be a number from {least:g} to {most:g}."
         )
     return found
