@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from perdure.client import AsyncClient
     from perdure.client_sync import Client
     from perdure.dead_letter import DeadLetter
+    from perdure.http.request import SecretRef
+    from perdure.http.secrets import Secret
     from perdure.model.job import Attempt, Job
     from perdure.model.retry import Retry
     from perdure.model.schedule import Schedule
@@ -91,6 +93,8 @@ __all__ = [
     "ScheduleNotFound",
     "SchemaTooNew",
     "SchemaTooOld",
+    "Secret",
+    "SecretRef",
     "Settings",
     "Simulation",
     "Snooze",
@@ -114,6 +118,8 @@ _PLACES = {
     "Job": "perdure.model.job",
     "Retry": "perdure.model.retry",
     "Schedule": "perdure.model.schedule",
+    "Secret": "perdure.http.secrets",
+    "SecretRef": "perdure.http.request",
     "Settings": "perdure.settings",
     "Simulation": "perdure.simulator.result",
     "Task": "perdure.task",

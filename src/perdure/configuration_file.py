@@ -1,6 +1,7 @@
 """Reads perdure.toml: finds it, checks each key and value, and tells what is wrong with file, key and what to write.
 
-Every setting stands at the top level by its name; a table `[queues.mail]` says how one queue is treated.
+Every setting stands at the top level by its name; a table `[queues.mail]` says how one queue is treated, and a table
+`[secrets.stripe]` has a secret and its hosts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _POLICY_EXAMPLE = (
     'Write a preset or a policy: retry = "patient", or retry = "exponential(2s, cap=10m, max_attempts=12)"'
 )
 _SECRET = ("url", "http_signing_secrets", "secrets", "tokens", "dead_letter")
+_SECRET_HINT = 'Below [secrets.NAME] write value = "…" and hosts = ["api.example.com"].'
 
 
 class ConfigurationFile(Discreet, msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +71,8 @@ def read_content(path: str, content: bytes) -> ConfigurationFile:
         raise BadSetting(f"{path}: app is {shown(app)}.", 'Write the name of your app: app = "myapp:app"')
     queue_retries = _queue_retries(path, document)
     queues = _queues(path, document)
+    if isinstance(document.get("secrets"), dict):
+        document["secrets"] = _secrets(path, document["secrets"])
     kinds = setting_kinds()
     settings: dict[str, Any] = {}
     for name, value in document.items():
@@ -166,6 +170,24 @@ def _queues(path: str, document: dict[str, Any]) -> dict[str, QueueSettings]:
     return found
 
 
+def _secrets(path: str, tables: dict[str, Any]) -> list[str]:
+    """The tables of secrets in the form that the setting has; no message repeats a value."""
+    found: list[str] = []
+    for name, table in tables.items():
+        place = f"{path}, [secrets.{_quoted(name)}]"
+        if not isinstance(table, dict) or table.keys() != {"value", "hosts"}:
+            raise BadSetting(f"{place} does not have a value and hosts, and nothing else.", _SECRET_HINT)
+        values = [table["value"]] if isinstance(table["value"], str) else table["value"]
+        hosts = [table["hosts"]] if isinstance(table["hosts"], str) else table["hosts"]
+        for what, texts in (("value", values), ("hosts", hosts)):
+            if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
+                raise BadSetting(f"{place}: {what} is neither a text nor a list of texts.", _SECRET_HINT)
+        if any(sign in name for sign in "@=") or any(sign in host for host in hosts for sign in "+="):
+            raise BadSetting(f"{place}: the name or a host has a character that it cannot have.", _SECRET_HINT)
+        found += [f"{name}@{'+'.join(hosts)}={value}" for value in values]
+    return found
+
+
 def _queue(path: str, key: str, name: str, words: object) -> QueueSettings:
     place = f"{path}, [{key}.{_quoted(name)}]"
     if not is_queue_name(name):
@@ -236,7 +258,7 @@ def _refuse_key(path: str, name: str, value: object, known: list[str]) -> NoRetu
     if near is not None:
         hint = f"Did you mean {near}?"
     elif isinstance(value, dict):
-        hint = "Settings stand at the top of the file, outside of tables; the only tables are [queues.NAME]."
+        hint = "Settings stand at the top of the file; the only tables are [queues.NAME] and [secrets.NAME]."
     else:
         hint = "The settings are listed in docs/settings.md."
     raise BadSetting(f"{path}: {shown(name)} is not a setting.", hint)

@@ -30,6 +30,20 @@ def _read_header(_: click.Context, __: click.Parameter, values: tuple[str, ...])
     return headers
 
 
+def _read_secret_header(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    headers: dict[str, dict[str, str]] = {}
+    for text in values:
+        name, colon, value = text.partition(":")
+        prefix, space, secret = value.strip().rpartition(" ")
+        if not colon or not secret:
+            raise BadOption(
+                "--secret-header cannot be read.",
+                "Write it like 'Authorization: Bearer NAME', with the name of a secret and not the secret itself.",
+            )
+        headers[name.strip()] = {"secret": secret, "prefix": prefix + space}
+    return headers
+
+
 @click.command()
 @click.argument("method")
 @click.argument("target", metavar="URL")
@@ -45,6 +59,14 @@ def _read_header(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 @click.option("--body", metavar="TEXT", help="Content as text; - reads stdin.")
 @click.option(
     "--header", "-H", "headers", multiple=True, callback=_read_header, metavar="'NAME: VALUE'", help="A header."
+)
+@click.option(
+    "--secret-header",
+    "secret_headers",
+    multiple=True,
+    callback=_read_secret_header,
+    metavar="'NAME: [PREFIX] SECRET'",
+    help="A header with a secret of the workers, by its name.",
 )
 @click.option(
     "--timeout", callback=read_duration, metavar="DURATION", help="How long one attempt may take; 30s if not given."
@@ -72,6 +94,7 @@ def http(
     json_texts: tuple[str, ...],
     body: str | None,
     headers: dict[str, str],
+    secret_headers: dict[str, dict[str, str]],
     retry_on: str,
     sign: bool,
     sign_with: str | None,
@@ -82,7 +105,10 @@ def http(
 
     perdure http POST https://example.com/hook --json '{"order": 7}' --header 'X-Shop: 3'
     """
-    document: dict[str, Any] = {"method": method, "url": target, "headers": headers, "retry_on": retry_on}
+    document: dict[str, Any] = {"method": method, "url": target, "retry_on": retry_on}
+    for name in headers.keys() & secret_headers.keys():
+        raise BadOption(f"The header {name} is given twice.", "Give it once, as --header or as --secret-header.")
+    document["headers"] = {**headers, **secret_headers}
     document["sign"] = sign_with if sign_with is not None else sign
     contents = [text for text in json_texts if text != _AS_JSON]
     if len(contents) > 1:

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import base64
 import contextvars
-import json
+import functools
+import html
 import logging
 import re
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
+_COMPARED = 200
+"""How many characters of a secret are compared. A longer one ends where such a text usually ends."""
+_REST = r"[^\s\"'<>,;]*"
+_LONGEST_FORM = 16
+"""How many characters one character of a secret becomes at most, in the forms that are looked for."""
 _CLIENT_LOGGERS = ("httpcore2.connection", "httpcore2.http11")
 
 
 class Redactor:
-    """Replaces secrets, by name, wherever they stand: as they are, escaped, percent-encoded or in base64."""
+    """Replaces secrets by their names, wherever they stand: as they are, escaped in some way, or in base64."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        names: dict[str, str] = {}
-        for name, value in secrets.items():
-            for form in _forms(value):
-                names.setdefault(form.lower(), name)
-        self._names = names
-        # Longer forms first, so that none is cut by another one that begins like it.
-        ordered = sorted(names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(re.escape(form) for form in ordered), re.IGNORECASE) if ordered else None
+        # Longer values first, so that none is cut by another one that begins like it.
+        self._names = sorted(secrets, key=lambda name: len(secrets[name]), reverse=True)
+        groups = [f"(?P<n{place}>{_any_form(secrets[name])})" for place, name in enumerate(self._names)]
+        self._pattern = re.compile("|".join(groups), re.IGNORECASE) if groups else None
+        self._longest = _LONGEST_FORM * max(map(len, secrets.values()), default=0)
 
     def __bool__(self) -> bool:
         return self._pattern is not None
@@ -42,7 +45,7 @@ class Redactor:
         if self._pattern is None:
             return body[:limit]
         parts: list[str] = []
-        text = body.decode("latin-1")  # keeps every byte in its place
+        text = body[: limit + self._longest].decode("latin-1")  # keeps every byte in its place
         position = 0
         for found in self._pattern.finditer(text):
             if found.start() >= limit:
@@ -53,7 +56,7 @@ class Redactor:
         return "".join(parts).encode("latin-1")
 
     def _instead(self, found: re.Match[str]) -> str:
-        return f"[secret {self._names[found[0].lower()]}]"
+        return f"[secret {self._names[int((found.lastgroup or 'n0')[1:])]}]"
 
 
 NOTHING_TO_REDACT = Redactor({})
@@ -75,13 +78,37 @@ def redact_client_logs() -> None:
         logging.getLogger(name).addFilter(_redact_record)  # adding it again changes nothing
 
 
-def _forms(value: str) -> set[str]:
+@functools.lru_cache(maxsize=256)
+def _any_form(value: str) -> str:
+    """A pattern of the forms in which receivers, parsers and log lines repeat a value.
+
+    Literal texts only: a pattern with choices inside the value could take for ever on a text that was made for that.
+    """
     raw = value.encode("ascii")
-    return {
-        value,
-        json.dumps(value)[1:-1],
-        repr(value)[1:-1],
+    forms = {
+        *_escaped(value),
+        quote(value),
         quote(value, safe=""),
+        quote_plus(value),
+        quote(quote(value, safe=""), safe=""),
+        html.escape(value),
+        "".join(f"\\u{ord(sign):04x}" for sign in value),
         base64.b64encode(raw).decode().rstrip("="),
         base64.urlsafe_b64encode(raw).decode().rstrip("="),
     }
+    # Longer forms first, so that none is cut by another one that begins like it.
+    return "|".join(_literal(form) for form in sorted(forms, key=len, reverse=True))
+
+
+def _escaped(value: str) -> set[str]:
+    """The value with what stands in quotes escaped, up to three times: errors quote errors that quote the answer."""
+    found = {value}
+    for _ in range(3):
+        for text in list(found):
+            plain = text.replace("\\", "\\\\")
+            found |= {plain, plain.replace('"', '\\"'), plain.replace("'", "\\'"), plain.replace("/", "\\/")}
+    return found
+
+
+def _literal(form: str) -> str:
+    return re.escape(form) if len(form) <= _COMPARED else re.escape(form[:_COMPARED]) + _REST

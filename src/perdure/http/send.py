@@ -18,7 +18,7 @@ from perdure.clock import Clock
 from perdure.http.classify import Answer, judge
 from perdure.http.errors import HttpError, NetworkError
 from perdure.http.pool import Pool
-from perdure.http.redact import Redactor, redact_client_logs, sending
+from perdure.http.redact import NOTHING_TO_REDACT, Redactor, redact_client_logs, sending
 from perdure.http.request import Request, SecretRef
 from perdure.http.secrets import Secrets, signing_name
 from perdure.http.sign import sign
@@ -58,7 +58,7 @@ class Sender:
         target, content = request.target, request.content()
         secrets = self._header_secrets(request, target)
         headers = self._headers(request, attempt, target, content, secrets)
-        redactor = Redactor(secrets)
+        redactor = Redactor(secrets) if secrets else NOTHING_TO_REDACT
         token = sending.set(redactor)
         try:
             answer = await self._exchange(request, attempt, target, headers, content, began)
