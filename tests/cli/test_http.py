@@ -60,6 +60,22 @@ def test_content_may_come_from_stdin(perdure: Runner) -> None:
     assert job["args"] == {"kwargs": {"method": "PUT", "url": URL, "body": "hello", "sign": "partner"}}
 
 
+def test_a_header_can_name_a_secret(perdure: Runner) -> None:
+    args = ("--secret-header", "Authorization: Bearer stripe", "--secret-header", "X-Key:other", "-H", "X-Shop: 3")
+    job = made(perdure, "POST", URL, *args)
+    assert job["args"] == {
+        "kwargs": {
+            "method": "POST",
+            "url": URL,
+            "headers": {
+                "X-Shop": "3",
+                "Authorization": {"secret": "stripe", "prefix": "Bearer "},
+                "X-Key": {"secret": "other"},
+            },
+        }
+    }
+
+
 def test_json_without_a_content_prints_json(perdure: Runner) -> None:
     for args in (["--json"], ["--json", "[1]", "--json"], ["--body", "x", "--json", "--delay", "1s"]):
         result = perdure("http", "POST", URL, *args)
@@ -79,6 +95,9 @@ def test_json_without_a_content_prints_json(perdure: Runner) -> None:
         (["POST", URL, "--header", "no colon"], "colon"),
         (["POST", URL, "--header", "A: 1", "--header", "A: 2"], "twice"),
         (["POST", URL, "--header", "Host: evil"], "Host"),
+        (["POST", URL, "--secret-header", "no colon"], "--secret-header cannot be read"),
+        (["POST", URL, "--secret-header", "A:"], "--secret-header cannot be read"),
+        (["POST", URL, "--header", "A: 1", "--secret-header", "A: b"], "twice"),
         (["POST", URL, "--timeout", "0s"], "timeout"),
         (["POST", URL, "--sign-with", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], "secrets are not stored"),
     ],

@@ -197,6 +197,7 @@ def test_the_file_is_read_once_by_each_app(place: Path) -> None:
     [
         ('http_allow = ["no such/thing"]', BadSetting),
         ('http_signing_secrets = ["whsec_?"]', BadSetting),
+        ('secrets = ["a@b c=x"]', BadSetting),
         ('dead_letter = "nonsense"', BadOption),
         ('dead_letter_retry = "nonsense("', UsageError),
     ],

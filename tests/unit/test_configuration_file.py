@@ -87,6 +87,48 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble() -> None:
 
 def test_secrets_do_not_show_where_values_are_printed() -> None:
     assert "whsec" not in repr(settings('http_signing_secrets = ["whsec_c2VjcmV0"]'))
+    assert "hush" not in repr(settings('[secrets.a]\nvalue = "hush"\nhosts = ["b.test"]'))
+
+
+def test_a_table_of_a_secret_has_its_value_and_hosts() -> None:
+    text = """
+[secrets.stripe]
+value = "sk=1,2"
+hosts = ["api.stripe.com", "*.stripe.test:8443"]
+
+[secrets.hook]
+value = ["whsec_new", "whsec_old"]
+hosts = "hooks.example.com"
+"""
+    assert settings(text) == {
+        "secrets": (
+            "stripe@api.stripe.com+*.stripe.test:8443=sk=1,2",
+            "hook@hooks.example.com=whsec_new",
+            "hook@hooks.example.com=whsec_old",
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[secrets.a]\nvalue = "hush"',
+        '[secrets.a]\nhosts = ["b.test"]',
+        '[secrets.a]\nvalue = "hush"\nhosts = ["b.test"]\nport = 5',
+        '[secrets.a]\nvalue = "hush"\nhosts = []',
+        '[secrets.a]\nvalue = "hush"\nhosts = [1]',
+        '[secrets.a]\nvalue = "hush"\nhosts = "b=c"',
+        '[secrets.a]\nvalue = ["hush", 1]\nhosts = ["b.test"]',
+        '[secrets.a]\nvalue = ""\nhosts = ["b.test"]',
+        '[secrets."a@b"]\nvalue = "hush"\nhosts = ["b.test"]',
+        '[secrets]\na = "hush"',
+    ],
+)
+def test_a_table_of_a_secret_that_is_wrong_is_told_without_the_value(text: str) -> None:
+    error = refusal(text)
+    assert "[secrets." in error.message
+    assert "hosts = [" in str(error)
+    assert "hush" not in str(error)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Mapping
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -168,6 +168,8 @@ def _shaped_item(item: Any, kind: Any, pointer: str) -> Any:
 
 def _struct_inside(kind: Any) -> type | None:
     """The struct that a field holds, alone, in a list or beside None."""
+    if get_origin(kind) is dict:
+        return None  # its keys are data, such as the names of headers
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return kind
     return next((found for part in getattr(kind, "__args__", ()) if (found := _struct_inside(part))), None)
