@@ -47,7 +47,10 @@ class AsyncClient:
         """Leaves the store open: it belongs to the app."""
 
     async def get(self, job_id: str) -> Job:
-        """The job with this id; raises JobNotFound."""
+        """The job with this id; raises JobNotFound.
+
+        A job that was made with a schedule is its unfinished run, or waits for its next one, under its own id.
+        """
         return await inspect.get(self._store, job_id)
 
     async def history(self, job_id: str, limit: int = 100) -> builtins.list[Attempt]:

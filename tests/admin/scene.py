@@ -130,6 +130,11 @@ class Scene:
         """A job that failed once and waits for its retry."""
         job_id = self.enqueue(task, priority=100)
         [job] = self.run()
+        self.fail(job, delay)
+        return job_id
+
+    def fail(self, job: Job, delay: timedelta = timedelta(minutes=5)) -> None:
+        """Let a running job fail, and wait for its retry."""
         outcome = Outcome(
             verb="fail",
             state="waiting",
@@ -142,7 +147,6 @@ class Scene:
             error=Failure(type="ConnectionError", message="refused", lineage=("ConnectionError",)),
         )
         self.end(job, outcome)
-        return job_id
 
     def state(self, job_id: str) -> str:
         [job] = self.store.get([JobId(job_id)]).wait()

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.conformance.conftest import Engine
-from tests.conformance.scene import Scene
+from tests.conformance.scene import Scene, death
 from tests.web.conftest import connected, serving
 from tests.web.reach import API, check_problem
 
@@ -105,6 +105,36 @@ async def test_a_client_is_told_the_numbers_first_and_then_what_happens(
             assert (await stream.event("job", id=job_id))["state"] == "cancelled"
             await app.client_async().pause("mail", "a reason")
             assert (await stream.event("queue", is_paused=True))["pause_reason"] == "a reason"
+
+
+async def test_a_scheduled_job_is_told_of_by_its_id(engine: Engine, api: Api, app: App, scene: Scene) -> None:
+    body = {"schedule": "0 0 3 1 1 *", "api": "https://example.com/", "isRecurring": True}
+    with serving(api) as url:
+        async with listening(url, "?kinds=stats,job") as stream, httpx2.AsyncClient(base_url=url) as client:
+            await stream.event("stats")
+            made = (await client.post(f"{API}/jobs", json=body)).json()["id"]
+            assert (await stream.event("job", id=made))["state"] == "waiting"
+            await client.post(f"{API}/jobs/{made}/retry")
+            assert (await stream.event("job", schedule=made, state="ready"))["task"] == "http"
+            (run,) = scene.fetch(scene.worker(), queue="default")
+            assert (await stream.event("job", id=made, state="running"))["attempt"] == 1
+            scene.end(run, death(run))
+            assert (await stream.event("job", id=made, state="waiting"))["reason"] == "scheduled"
+            await client.post(f"{API}/jobs/{made}/cancel")
+            await stream.event("job", id=made, state="cancelled")
+
+
+async def test_a_scheduled_job_that_was_there_before_is_told_of_with_its_run(api: Api, app: App, scene: Scene) -> None:
+    body = {"schedule": "0 0 3 1 1 *", "api": "https://example.com/"}
+    with serving(api) as url:
+        async with httpx2.AsyncClient(base_url=url) as client:
+            made = (await client.post(f"{API}/jobs", json=body)).json()["id"]
+            api.desk.live._view._tracked.clear()
+            async with listening(url, "?kinds=stats,job") as stream:
+                await stream.event("stats")
+                api.desk.live._view._tracked.clear()
+                await client.post(f"{API}/jobs/{made}/retry")
+                await stream.event("job", id=made, state="ready")
 
 
 async def test_a_client_gets_only_the_kinds_it_asked_for(api: Api, app: App) -> None:

@@ -52,10 +52,15 @@ class ScheduledJob(msgspec.Struct, frozen=True, kw_only=True):
             return _waiting(known, now)
         assert run is not None, "without a schedule that goes on there is a run"
         shown = msgspec.structs.replace(run, id=self.id, schedule=self.id)
-        if known is not None and known.definition.is_recurring and run.is_final:
-            # A recurring job stops only when it is cancelled, however its last run ended.
-            return msgspec.structs.replace(shown, state="cancelled", reason="cancelled", ended_at=known.stopped_at)
-        return shown
+        if known is None or run.id == self.id:
+            return shown
+        shown = msgspec.structs.replace(shown, created_at=known.created_at)
+        if not (known.definition.is_recurring and run.is_final):
+            return shown
+        # A recurring job stops only when it is cancelled, however its last run ended.
+        return msgspec.structs.replace(
+            shown, state="cancelled", reason="cancelled", ended_at=known.stopped_at, error=None, result=None
+        )
 
 
 def find(store: Store, job_id: str) -> Steps[Job | ScheduledJob]:

@@ -32,6 +32,9 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
     forward = store.forwards([run_id]).wait().get(run_id) if job.state == "dead" else None
     why = inspect.why(store, job).wait()
     schedule = None if scheduled is None or scheduled.is_ended else scheduled.schedule
+    steps = _next_steps(job, forward)
+    if scheduled is not None and job.state == "waiting" and job.attempt == 0:
+        steps = _steps_between_runs(scheduled)
     if session.is_json:
         session.emit(
             {
@@ -40,7 +43,7 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
                 "why": why,
                 "attempts": [_attempt_document(attempt, job) for attempt in attempts],
                 **({} if scheduled is None else _scheduled_document(scheduled, schedule)),
-                "next": _next_steps(job, forward),
+                "next": steps,
             }
         )
         return
@@ -52,7 +55,7 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
         output.say(pretty(job.result))
     _print_attempts(attempts, job, now)
     output.heading("what you can do")
-    for step in _next_steps(job, forward):
+    for step in steps:
         output.say(f"  {step}")
 
 
@@ -187,6 +190,17 @@ def pretty(text: bytes) -> str:
     """Stored JSON text, indented for people."""
     value = payload(text)
     return "  " + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+
+
+def _steps_between_runs(scheduled: ScheduledJob) -> list[str]:
+    """What can be done about a job that waits for the next time of its schedule."""
+    name, run = scheduled.id, scheduled.run
+    steps = [f"perdure jobs cancel {name}", f"perdure schedules show {name}"]
+    if run is None:
+        return [f"perdure jobs retry {name}    (run it now)", *steps]
+    if run.state in ("dead", "cancelled"):
+        return [f"perdure jobs retry {name}    (retry its last run)", f"perdure jobs show {run.id}", *steps]
+    return [f"perdure schedules run {name}    (run it once more now)", *steps]
 
 
 def _next_steps(job: Job, forward: Forward | None) -> list[str]:
