@@ -152,7 +152,10 @@ async def test_a_change_of_a_one_shot_job_holds_for_its_next_retry(engine: Engin
     assert (moved["schedule"], due.month, due.day, due.hour) == ("0 0 4 2 2 *", 2, 2, 4)
     assert scene.get(run.id).run_at == due
     await patch(reach, job_id, {"isPaused": True}, 409)
+    await reach.post(f"schedules/{job_id}/pause", None, 409)
+    expect(await reach.ask("PATCH", f"schedules/{job_id}", json={"priority": 5}), 409)
     await patch(reach, job_id, {"isPaused": False})
+    assert (await reach.get(f"jobs/{job_id}"))["status"] == "active"
     assert (await patch(reach, job_id, {"delay": "2h"}))["id"] == job_id, "what every waiting job can be changed in"
     await reach.post(f"jobs/{job_id}/retry")
     take(scene)

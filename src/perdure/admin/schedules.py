@@ -131,6 +131,8 @@ def change_schedule(
             _check_replaceable(known, is_asked=True)
             wanted = redefined(wanted, definition, "operator", now)
         if is_paused is not None and is_paused != known.is_paused:
+            if is_paused:
+                _check_can_pause(wanted)
             wanted = paused(wanted) if is_paused else resumed(wanted, now)
         if wanted is known or (yield from ask(store.put_schedule(wanted, known.revision))):
             return wanted
@@ -139,7 +141,12 @@ def change_schedule(
 
 def pause_schedule(store: Store, name: str) -> Reply[bool]:
     """Stop firing a schedule; whether that changed anything."""
-    return _change(store, name, lambda known, now: None if known.is_paused else paused(known))
+
+    def change(known: Schedule, now: datetime) -> Schedule | None:
+        _check_can_pause(known)
+        return None if known.is_paused else paused(known)
+
+    return _change(store, name, change)
 
 
 def resume_schedule(store: Store, name: str) -> Reply[bool]:
@@ -225,6 +232,14 @@ def _change(store: Store, name: str, change: Callable[[Schedule, datetime], Sche
         if (yield from ask(store.put_schedule(wanted, known.revision))):
             return True
     raise busy(name)
+
+
+def _check_can_pause(known: Schedule) -> None:
+    if known.stopped_at is not None:
+        raise Refused(
+            f"The job {known.name} has begun its last run, and a run that has begun cannot be paused.",
+            f"Cancel it with `perdure jobs cancel {known.name}`; a retry brings it back.",
+        )
 
 
 def _check_replaceable(known: Schedule, *, is_asked: bool) -> None:

@@ -111,10 +111,13 @@ async def change(call: Call, body: ClassicChange) -> Answer:
             Request(url=body.api)
     is_paused = None if body.is_paused is UNSET else body.is_paused
     with pointing(""):
-        if found.schedule is not None and found.schedule.stopped_at is not None and body.is_recurring is not True:
-            await _change_only_run(call, found, body)
-            is_paused = None
-        await schedules.change_schedule(store, name, lambda known: _changed(call, known, body), is_paused=is_paused)
+        has_begun = await _change_only_run(call, found, body)
+        changed = await schedules.change_schedule(
+            store, name, lambda known: _changed(call, known, body), is_paused=is_paused
+        )
+        if changed.stopped_at is not None and not has_begun:
+            # Its only run was made in the meantime.
+            await _change_only_run(call, await _changeable(store, name), body)
     return Answer(document=await show(store, await _find(store, name)))
 
 
@@ -207,15 +210,11 @@ async def _changeable(store: Store, job_id: str) -> ScheduledJob:
     return found
 
 
-async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange) -> None:
-    """Apply a change to the only run of a one-shot job, which was made already; raises Refused, WrongState."""
+async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange) -> bool:
+    """Apply a change to the only run of a one-shot job, if that was made already; raises WrongState while it runs."""
     assert found.schedule is not None, "a job without a schedule cannot be changed"
-    assert found.run is not None, "a one-shot job that has fired has a run"
-    if body.is_paused is True:
-        raise Refused(
-            f"The job {found.id} has begun to run, and a run that has begun cannot be paused.",
-            "Cancel it; a retry brings it back.",
-        )
+    if found.schedule.stopped_at is None or found.run is None or body.is_recurring is True or body.is_paused is True:
+        return False
     before, after = found.schedule.definition, _changed(call, found.schedule.definition, body)
     store = await call.desk.store()
     now = await store.now()
@@ -226,6 +225,7 @@ async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange)
         max_attempts=after.max_attempts,
     )
     await operate.change(store, found.run.id, change)
+    return True
 
 
 def _document(found: ScheduledJob, source: Definition | Job, attempt: Attempt | None) -> dict[str, Any]:

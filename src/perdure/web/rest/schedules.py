@@ -89,6 +89,12 @@ async def change_schedule(call: Call) -> Answer:
         raise invalid("http stands instead of task, args and kwargs.", pointer="/http")
     is_paused = None if body.is_paused is UNSET else body.is_paused
     store = await call.desk.store()
+    known = await service.schedule(store, _name(call))
+    if known.stopped_at is not None and body.is_recurring is not True:
+        raise Refused(
+            f"The only run of the job {known.name} was made already, and the schedule makes no other.",
+            f"Change the job: PATCH {API}/jobs/{known.name}.",
+        )
     changed = await service.change_schedule(
         store, _name(call), lambda known: _changed(call, known, body), is_paused=is_paused
     )
