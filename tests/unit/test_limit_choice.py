@@ -15,7 +15,7 @@ from perdure.model.decide import decide, spent
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId
 from perdure.model.limit import HIGHEST_LIMIT
-from perdure.model.limit_choice import ExplainedLimit, explain_limits
+from perdure.model.limit_choice import ExplainedLimit, effective_limit, explain_limits
 from perdure.model.outcome import Outcome, Raised, Spent, Vanished
 from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
 from perdure.model.retry import Retry
@@ -58,7 +58,7 @@ def resolved(
 
 
 def explained(policy: Policy) -> list[ExplainedLimit]:
-    return list(explain_limits(policy.limits, is_task_known=policy.is_task_known))
+    return list(explain_limits(policy.choice))
 
 
 def failed(job: Job, policy: Policy) -> Outcome:
@@ -220,6 +220,21 @@ def test_where_the_task_is_not_known_the_reason_says_so() -> None:
     assert "not known here" in found[1].reason
 
 
+def test_rules_that_lower_the_limit_are_told_too() -> None:
+    policy = (
+        PLAIN.on(ValueError, Retry.never_retry())
+        .on(KeyError, Retry.fixed("1s", max_attempts=9))
+        .on(OSError, Retry.fixed("1s"))
+        .on(TimeoutError, "5s")
+        .never(TypeError)
+    )
+    found = explained(resolved(app=policy))
+    assert [(each.name, each.max_attempts, each.origin, each.is_effective, each.reason) for each in found[1:]] == [
+        ("rule for KeyError", 9, "app", False, "the limit that holds is not higher"),
+        ("rule for ValueError", 1, "app", False, "holds after this error only"),
+    ]
+
+
 limits = st.none() | st.integers(1, 30) | st.just(HIGHEST_LIMIT)
 
 
@@ -239,6 +254,8 @@ def test_exactly_one_candidate_holds_and_it_is_the_limit(
     found = resolved(job, task=known, queue=queue, app=app, cap=cap)
     [effective] = [each for each in explained(found) if each.is_effective]
     assert effective.max_attempts == found.limit
+    chosen = effective_limit(found.choice.candidates())
+    assert (chosen.max_attempts, chosen.origin) == (found.limit, found.limit_origin)
     assert found.limit <= (cap or HIGHEST_LIMIT)
     assert all(each.reason for each in explained(found))
     if own is not None or is_known:

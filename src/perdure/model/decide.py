@@ -12,7 +12,6 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from perdure.model.curve import usual_limit
 from perdure.model.failure import Failure
 from perdure.model.job import AttemptOutcome, Job
 from perdure.model.outcome import (
@@ -134,15 +133,13 @@ def _failed(
     lowered: int | None = None
     curve = policy.retry
     fixed: timedelta | None = None
-    match policy.retry.rule_for(error.lineage):
+    match rule := policy.retry.rule_for(error.lineage):
         case Never():
             return _dead(job, how, "unrecoverable", failures, error)
         case UsePolicy(policy=nested):
             curve = nested
-            # A policy that was written for its delays alone has the usual limit, and must not cut the job's own short.
-            if nested.caps_jobs or nested.max_attempts != usual_limit(nested.curve):
-                limit = min(limit, nested.max_attempts)
-                lowered = limit if limit < policy.limit else None
+            if rule.limit is not None and rule.limit < limit:
+                limit = lowered = rule.limit
         case UseDelay(delay=fixed):
             pass
         case None:

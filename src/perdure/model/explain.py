@@ -8,7 +8,7 @@ import msgspec
 
 from perdure.duration import format_duration
 from perdure.model.forward import Sink
-from perdure.model.limit_choice import ExplainedLimit, Source, explain_limits
+from perdure.model.limit_choice import ExplainedLimit, explain_limits
 from perdure.model.queue_settings import EffectiveQueue, QueueOrigin
 from perdure.model.resolve import Policy
 from perdure.model.retry import Retry
@@ -46,9 +46,9 @@ def explain(
     retry = policy.retry
     delays = tuple(retry.ceiling(n) for n in range(1, min(policy.limit, _SHOWN + 1)))
     recoveries = "unlimited" if retry.max_recoveries is None else str(retry.max_recoveries)
-    retry_origin = Source(retry, policy.retry_origin, policy.retry_place).label
-    limits = explain_limits(policy.limits, is_task_known=policy.is_task_known)
-    limit_origin = next((each.origin for each in limits if each.is_effective), policy.limit_origin)
+    retry_origin = policy.choice.policy.label
+    limits = explain_limits(policy.choice)
+    limit_origin = next(each.origin for each in limits if each.is_effective)
     lines = [
         Line(name="queue", value=queue, origin="task or job"),
         Line(name="delivery", value=delivery.replace("_", " "), origin=delivery_origin),

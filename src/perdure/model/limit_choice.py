@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from perdure.model.policy_rule import UsePolicy
 from perdure.model.retry import Retry
 
 Origin = Literal["job", "task", "queue", "app", "operator's cap"]
@@ -43,32 +44,61 @@ class Candidate(msgspec.Struct, frozen=True):
     """Why it neither asks nor bounds."""
 
 
-def limit_candidates(
-    *, job: int | None, task: int | None, policy: Source, beneath: Source, cap: int | None, is_task_known: bool
-) -> list[Candidate]:
-    """Every place that names a limit, the nearest to the job first.
+class LimitChoice(msgspec.Struct, frozen=True):
+    """What names limits for one job."""
 
-    `job` and `task` are their own max_attempts, `policy` is the policy that holds, `beneath` the one that would hold
-    if the job had none of its own, `cap` the operator's.
-    """
-    found = []
-    has_own = policy is not beneath
-    if job is not None:
-        found.append(Candidate("max_attempts of the job", job, "job", "job", asks=True, bounds=False))
-    if task is not None:
-        # A job's own policy brings its own limit; it would be odd if the task's number overruled the nearer policy.
-        note = _OWN if has_own else ""
-        found.append(Candidate("max_attempts of the task", task, "task", "task", not has_own, bounds=False, note=note))
-    # Without the task nobody knows whether another policy holds than the queue's or the app's.
-    is_sure = is_task_known or has_own
-    found.append(_policy(policy, asks=True, bounds=policy.retry.bounds_jobs and is_sure, note=""))
-    if has_own:
-        # A job's own policy takes the place of one without retries, but not of one that caps jobs.
-        bounds = beneath.retry.caps_jobs and is_task_known
-        found.append(_policy(beneath, asks=False, bounds=bounds, note=_OWN))
-    if cap is not None:
-        found.append(Candidate("max_attempts_cap", cap, "operator's cap", "operator's cap", asks=False, bounds=True))
-    return found
+    job: int | None
+    """The job's own max_attempts."""
+    task: int | None
+    """Its task's."""
+    policy: Source
+    """The policy that holds."""
+    beneath: Source
+    """The policy that would hold if the job had none of its own; the very same as `policy` where it has none."""
+    cap: int | None
+    """The operator's."""
+    is_task_known: bool
+
+    def effective(self) -> tuple[int, Origin]:
+        """The limit that holds and its origin: that of `effective_limit`, without the words of the candidates."""
+        policy, beneath = self.policy, self.beneath
+        has_own = policy is not beneath
+        limit, origin = policy.retry.max_attempts, policy.origin
+        if self.job is not None:
+            limit, origin = self.job, "job"
+        elif self.task is not None and not has_own:
+            limit, origin = self.task, "task"
+        if policy.retry.bounds_jobs and (has_own or self.is_task_known) and policy.retry.max_attempts < limit:
+            limit, origin = policy.retry.max_attempts, policy.origin
+        if has_own and beneath.retry.caps_jobs and self.is_task_known and beneath.retry.max_attempts < limit:
+            limit, origin = beneath.retry.max_attempts, beneath.origin
+        if self.cap is not None and self.cap < limit:
+            return self.cap, "operator's cap"
+        return limit, origin
+
+    def candidates(self) -> list[Candidate]:
+        """Every place that names a limit, the nearest to the job first."""
+        found = []
+        policy, beneath = self.policy, self.beneath
+        has_own = policy is not beneath
+        if self.job is not None:
+            found.append(Candidate("max_attempts of the job", self.job, "job", "job", asks=True, bounds=False))
+        if self.task is not None:
+            # A job's own policy brings its own limit; it would be odd if the task's number overruled the nearer policy.
+            note = _OWN if has_own else ""
+            found.append(Candidate("max_attempts of the task", self.task, "task", "task", not has_own, False, note))
+        # Without the task nobody knows whether another policy holds than the queue's or the app's.
+        is_sure = self.is_task_known or has_own
+        found.append(_policy(policy, asks=True, bounds=policy.retry.bounds_jobs and is_sure, note=""))
+        if has_own:
+            # A job's own policy takes the place of one without retries, but not of one that caps jobs.
+            bounds = beneath.retry.caps_jobs and self.is_task_known
+            found.append(_policy(beneath, asks=False, bounds=bounds, note=_OWN))
+        if self.cap is not None:
+            found.append(
+                Candidate("max_attempts_cap", self.cap, "operator's cap", "operator's cap", False, bounds=True)
+            )
+        return found
 
 
 def effective_limit(candidates: Sequence[Candidate]) -> Candidate:
@@ -90,19 +120,34 @@ class ExplainedLimit(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def explain_limits(candidates: Sequence[Candidate], *, is_task_known: bool) -> tuple[ExplainedLimit, ...]:
-    """Every candidate with the reason why it holds, or why it does not."""
+def explain_limits(choice: LimitChoice) -> tuple[ExplainedLimit, ...]:
+    """Every candidate with the reason why it holds, or why it does not; then what the policy's rules say."""
+    candidates = choice.candidates()
     chosen = effective_limit(candidates)
-    return tuple(
+    explained = tuple(
         ExplainedLimit(
             name=candidate.name,
             max_attempts=candidate.max_attempts,
             origin=candidate.label,
             is_effective=candidate is chosen,
-            reason=_reason(candidate, chosen, candidates, is_task_known=is_task_known),
+            reason=_reason(candidate, chosen, candidates, is_task_known=choice.is_task_known),
         )
         for candidate in candidates
     )
+    return explained + tuple(_rules(choice.policy, chosen))
+
+
+def _rules(policy: Source, chosen: Candidate) -> Iterator[ExplainedLimit]:
+    for error, rule in policy.retry.rules:
+        if isinstance(rule, UsePolicy) and rule.limit is not None:
+            is_lower = rule.limit < chosen.max_attempts
+            yield ExplainedLimit(
+                name=f"rule for {error}",
+                max_attempts=rule.limit,
+                origin=policy.label,
+                is_effective=False,
+                reason="holds after this error only" if is_lower else "the limit that holds is not higher",
+            )
 
 
 def _reason(candidate: Candidate, chosen: Candidate, candidates: Sequence[Candidate], *, is_task_known: bool) -> str:

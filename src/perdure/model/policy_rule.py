@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from perdure.errors import BadPolicy
+from perdure.model.curve import usual_limit
 from perdure.model.policy_option import read_delay
 from perdure.model.shown import shown
 
@@ -23,6 +24,14 @@ class UsePolicy(msgspec.Struct, frozen=True, tag=True):
     """After this error the delay comes from another policy; its max_attempts, unless the usual one, bounds as well."""
 
     policy: Retry
+
+    @property
+    def limit(self) -> int | None:
+        """The limit that this rule puts on the job; None where its policy was written for the delays alone."""
+        policy = self.policy
+        # A policy that names no limit has the usual one, which must not cut the job's own short.
+        is_named = policy.caps_jobs or policy.max_attempts != usual_limit(policy.curve)
+        return policy.max_attempts if is_named else None
 
 
 class UseDelay(msgspec.Struct, frozen=True, tag=True):

@@ -11,7 +11,7 @@ from perdure.errors import BadPolicy
 from perdure.model.fairness import checked_retry_queue
 from perdure.model.forward import NOWHERE, Sink
 from perdure.model.job import Job
-from perdure.model.limit_choice import Candidate, Origin, Source, effective_limit, limit_candidates
+from perdure.model.limit_choice import LimitChoice, Origin, Source
 from perdure.model.policy_parser import parse_stored_policy
 from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
 from perdure.model.retry import Retry
@@ -64,10 +64,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     """The effective max_attempts: the most failures that the job may have."""
     limit_origin: Origin
-    limits: tuple[Candidate, ...] = ()
-    """Every place that names a limit for the job, the nearest first; `limit` is that of one of them."""
-    retry_place: str | None = None
-    """The file or the environment variable that sets `retry`; None where the code does, or nobody."""
+    choice: LimitChoice
+    """What names limits for the job; `limit` is one of them."""
     timeout: timedelta | None
     timeout_origin: Origin | None
     retry_queue: str | None
@@ -87,15 +85,10 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
     beneath = _beneath(known, queue, app)
     own = None if job.retry is None else _parsed(job.retry)
     policy = beneath if own is None else Source(own, "job")
-    limits = limit_candidates(
-        job=job.max_attempts,
-        task=known.max_attempts,
-        policy=policy,
-        beneath=beneath,
-        cap=app.max_attempts_cap,
-        is_task_known=task is not None,
+    choice = LimitChoice(
+        job.max_attempts, known.max_attempts, policy, beneath, app.max_attempts_cap, is_task_known=task is not None
     )
-    chosen = effective_limit(limits)
+    limit, limit_origin = choice.effective()
     timeout: timedelta | None = known.timeout
     timeout_origin: Origin | None = None if timeout is None else "task"
     if job.timeout is not None:
@@ -104,10 +97,9 @@ def resolve(job: Job, task: TaskPolicy | None, queue: QueuePolicy, app: AppPolic
     return Policy(
         retry=policy.retry,
         retry_origin=policy.origin,
-        retry_place=policy.place,
-        limit=chosen.max_attempts,
-        limit_origin=chosen.origin,
-        limits=tuple(limits),
+        limit=limit,
+        limit_origin=limit_origin,
+        choice=choice,
         timeout=timeout,
         timeout_origin=timeout_origin,
         retry_queue=queue.retry_queue,
