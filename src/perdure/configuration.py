@@ -87,14 +87,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def naming(self, *names: str) -> Iterator[None]:
-        """A setting that is found wrong in here is told with the file that it stands in."""
+        """A setting that is found wrong in here is told with the file or the variable that it stands in."""
         try:
             yield
         except UsageError as error:
             inside = [name for name in names if self.origins.get(name) == "file"]
-            if not inside:
+            outside = [variable_of(name) for name in names if self.origins.get(name) == "environment"]
+            if not inside and not outside:
                 raise
-            raise type(error)(f"{self.file}, {' or '.join(inside)}: {error.message}", error.hint) from None
+            places = [*([f"{self.file}, {' or '.join(inside)}"] if inside else []), *outside]
+            raise type(error)(f"{' or '.join(places)}: {error.message}", error.hint) from None
 
     @classmethod
     def _of(cls, settings: Settings, retry: Retry | None) -> Configuration:

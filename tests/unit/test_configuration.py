@@ -208,6 +208,18 @@ def test_what_is_found_wrong_later_is_told_with_the_file_too(place: Path, line: 
         App()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("DEAD_LETTER", "nonsense"), ("DEAD_LETTER_RETRY", "standrad"), ("HTTP_ALLOW", "no such/thing")],
+)
+def test_what_is_found_wrong_later_is_told_with_the_variable_too(
+    place: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(f"PERDURE_{name}", text)
+    with pytest.raises(UsageError, match=rf"^PERDURE_{name}: "):
+        App()
+
+
 def test_a_wrong_url_is_told_with_the_file_when_the_store_is_opened(place: Path) -> None:
     place.write_text('url = "mysql://x"')
     app = App()

@@ -182,6 +182,9 @@ MISSPELT = [
     ("fixed(5s).nevr(A)", "never"),
     ("fixed(5s).onn(A, 5s)", "on"),
     ("fixed(5s).on(A, standrad)", "standard"),
+    ("fixed(5s).never(ValueEror)", "ValueError"),
+    ("fixed(5s).never(KeyError, timeouterror)", "TimeoutError"),
+    ('fixed(5s).on("ConectionError", 5s)', "ConnectionError"),
     ("fixed(5s).on(A, fixed(1s, max_atempts=3))", "max_attempts"),
 ]
 
@@ -191,6 +194,21 @@ def test_a_misspelt_name_is_answered_with_the_nearest(text: str, meant: str) -> 
     with pytest.raises(BadPolicy) as caught:
         Retry.parse(text)
     assert str(caught.value.hint).startswith(f"Did you mean {meant}?")
+
+
+@pytest.mark.parametrize("name", ["app.ValueEror", "RateLimited", "A", "HTTPError", "myapp.errors.TimeoutEror"])
+def test_the_name_of_an_error_of_one_s_own_is_left_as_it_is(name: str) -> None:
+    assert Retry.parse(f"fixed(5s).never({name})") == Retry.fixed("5s").never(name)
+
+
+def test_other_names_of_a_built_in_error_mean_the_same() -> None:
+    policy = Retry.parse("fixed(5s).never(IOError)")
+    assert policy == Retry.fixed("5s").never(OSError) == Retry.fixed("5s").never("builtins.EnvironmentError")
+    assert policy.text == "fixed(5s).never(OSError)"
+
+
+def test_a_stored_text_with_an_odd_name_of_an_error_is_read() -> None:
+    assert parse_stored_policy("fixed(5s).never(ValueEror)") == Retry.fixed("5s").never("ValueEror")
 
 
 def test_a_misspelt_jitter_is_answered_with_the_nearest_in_code_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from perdure.errors import BadDuration, BadPolicy
 from perdure.model.curve import LONGEST_DELAY
 from perdure.model.failure import clean, type_name
 from perdure.model.shown import shown
+from perdure.model.suggestion import near_names
 
 ErrorName = type[BaseException] | str
 """An exception class, or its name as records spell it: `TimeoutError`, `myapp.errors.RateLimited`."""
@@ -17,6 +19,16 @@ ErrorName = type[BaseException] | str
 _HIGHEST_FACTOR = 1_000_000
 _MOST_DELAYS = 1_000
 _NAME_LIMIT = 250
+
+_BUILTINS = {
+    name: kind.__name__
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+}
+"""The built-in exceptions, by every name they have."""
+
+_SLIP = 0.85
+"""How alike a name and a built-in exception must be for a slip of the pen: one wrong letter in seven."""
 
 
 def read_duration(what: str, value: Duration) -> timedelta:
@@ -80,8 +92,19 @@ def error_names(errors: Iterable[object]) -> list[str]:
     return names
 
 
+def near_exceptions(name: str) -> list[str]:
+    """The built-in exceptions that a name without a module may be meant for; none where it is one, or like none."""
+    bare = name.removeprefix("builtins.")
+    if "." in bare or bare in _BUILTINS:
+        return []
+    return near_names(bare, _BUILTINS, likeness=_SLIP)
+
+
 def _checked_name(name: str) -> str:
     bare = name.removeprefix("builtins.")
+    if bare in _BUILTINS:
+        # Records name the class itself: IOError is another name of OSError.
+        return _BUILTINS[bare]
     if not bare or len(bare) > _NAME_LIMIT or clean(bare, _NAME_LIMIT) != bare:
         raise BadPolicy(
             f"{shown(name)} is not the name of an exception.",

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from perdure.errors import BadPolicy
+from perdure.model.policy_option import near_exceptions
 from perdure.model.policy_text import LONGEST_TEXT, PLAIN_NAME
 from perdure.model.presets import NAMED, PRESETS
 from perdure.model.retry import Retry
@@ -177,6 +178,17 @@ class _Parser:
         return self._text[end:].lstrip()[:1] != ","
 
     def _error(self) -> str:
+        start = self._at
+        name = self._error_name()
+        near = [] if self._skips_unknown else near_exceptions(name)
+        if near:
+            raise BadPolicy(
+                f"{self._place(start)}: no built-in exception is called {shown(name)}.",
+                f"Did you mean {near[0]}? An exception of your own is written with its module: myapp.errors.{name}.",
+            )
+        return name
+
+    def _error_name(self) -> str:
         quoted = _QUOTED.match(self._text, self._at)
         if quoted is None:
             return self._match(PLAIN_NAME, "the name of an error, such as `TimeoutError`")

@@ -14,7 +14,7 @@ _NEAR = 0.68
 _SHORTEST_BEGINNING = 3
 
 
-def near_names(name: object, known: Iterable[str], most: int = 3) -> list[str]:
+def near_names(name: object, known: Iterable[str], most: int = 3, *, likeness: float = _NEAR) -> list[str]:
     """The known names that are spelt nearly like this one, the nearest first.
 
     Upper and lower case, hyphens and underscores count as the same. The beginning of a name is near to it.
@@ -23,7 +23,7 @@ def near_names(name: object, known: Iterable[str], most: int = 3) -> list[str]:
         return []
     by_spelling = {_plain(each): each for each in known}
     asked = _plain(name[:_LONGEST])
-    found = difflib.get_close_matches(asked, by_spelling, n=most, cutoff=_NEAR)
+    found = difflib.get_close_matches(asked, by_spelling, n=most, cutoff=likeness)
     if not found and len(asked) >= _SHORTEST_BEGINNING:
         found = [each for each in by_spelling if each.startswith(asked)][:most]
     return [by_spelling[each] for each in found]
