@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from perdure.runtime.channel import HEADER
 from perdure.runtime.child_imports import Imports, failure_of
 from perdure.runtime.context import Entered, running
 from perdure.runtime.entry import Entry
+from perdure.runtime.fork_guard import enters_handlers, leave_copy
 from perdure.runtime.handler import Handler
 
 
@@ -88,6 +89,8 @@ def main() -> None:
     """Serve calls until the worker is gone."""
     _ignore_stops()
     channel = socket.socket(fileno=int(sys.argv[1]))
+    # A copy of this process answers nothing, and keeps the socket open for nobody.
+    os.register_at_fork(after_in_child=channel.close)
     try:
         _serve(channel)
     except (EOFError, OSError):
@@ -134,18 +137,44 @@ def _run(call: Call, function: Callable[..., Any]) -> Ending:
     limits = {"max_payload": call.max_payload, "max_result": call.max_result}
     handler = Handler.of(call.job.task, function, is_process=True, **limits)
     started_at = call.job.started_at or call.job.run_at
-    token = running.set(Entered(call.job, call.max_attempts, call.timeout, started_at))
+    entered = Entered(call.job, call.max_attempts, call.timeout, started_at)
+    token = running.set(entered)
     try:
         positional, named = handler.arguments(call.job)
         if handler.is_async:
-            return handler.returned(asyncio.run(function(*positional, **named)))
-        return handler.returned(function(*positional, **named))
+            return handler.returned(asyncio.run(_entered(function(*positional, **named), entered)))
+        return handler.returned(_call(function, positional, named, entered))
     except BadPayload as error:
         return Undecodable(detail=clean(str(error), 500))
     except BaseException as error:  # whatever the handler raised, SystemExit included, is this attempt's ending
         return handler.raised(error, call.job)
     finally:
         running.reset(token)
+
+
+async def _entered(work: Coroutine[Any, Any, Any], entered: Entered) -> Any:
+    """Wait for the handler; a copy of this process that it made ends before the event loop is wound up."""
+    error: BaseException | None = None
+    try:
+        return await work
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        leave_copy(entered, error)
+
+
+@enters_handlers
+def _call(function: Callable[..., Any], positional: list[Any], named: dict[str, Any], entered: Entered) -> Any:
+    """Call the handler; a copy of this process that it made ends here."""
+    error: BaseException | None = None
+    try:
+        return function(*positional, **named)
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        leave_copy(entered, error)
 
 
 def _ignore_stops() -> None:

@@ -25,6 +25,7 @@ from perdure.model.failure import capture, clean
 from perdure.model.job import Job
 from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable
 from perdure.model.resolve import Policy
+from perdure.runtime import fork_guard
 from perdure.runtime.children import Children
 from perdure.runtime.committer import to_ended
 from perdure.runtime.context import Entered, running
@@ -180,7 +181,8 @@ class Executor:
             return Undecodable(detail=clean(str(error), 500))
         if job.delivery == "at_most_once" and (refusal := await self._enter(holding)) is not None:
             return refusal
-        token = running.set(Entered(job, policy.limit, policy.timeout, now, self._store, self))
+        entered = Entered(job, policy.limit, policy.timeout, now, self._store, self)
+        token = running.set(entered)
         try:
             if (handler.kind == "process" or job.reason == "lost") and self._isolates and handler.reference is not None:
                 return await self._isolate(holding, handler, policy, may_start)
@@ -199,8 +201,11 @@ class Executor:
             _uncancel()
             return _interrupted(holding, has_started=True)
         except BaseException as error:  # SystemExit and KeyboardInterrupt from a handler end its attempt only
+            fork_guard.leave_copy(entered, error)
             return handler.raised(error, job)
         finally:
+            if fork_guard.copied is entered:
+                fork_guard.leave_copy(entered)
             running.reset(token)
 
     async def _enter(self, holding: Holding) -> Ending | None:

@@ -18,6 +18,9 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+from perdure.runtime.context import running
+from perdure.runtime.fork_guard import enters_handlers, leave_copy
+
 Answer = tuple[Any, BaseException | None]
 
 _NO_THREAD = 0.1
@@ -127,6 +130,7 @@ class Threads:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     call.post.send(call.future, answer)
 
+    @enters_handlers
     def _run(self, call: Call) -> Answer | None:
         """What came of the call; None when nobody waits for it any more."""
         try:
@@ -139,12 +143,19 @@ class Threads:
                 answer = (call.context.run(call.work), None)
             except BaseException as error:  # SystemExit and KeyboardInterrupt are the handler's, not ours
                 answer = (None, error)
+            _leave_copy(call, answer[1])
             with self._lock:
                 call.thread = None
                 # An Interrupted that is under way arrives with this call at the latest.
                 return None if call.was_abandoned() else answer
         except Interrupted:
             return None
+
+
+def _leave_copy(call: Call, error: BaseException | None) -> None:
+    entered = call.context.get(running)
+    if entered is not None:
+        leave_copy(entered, error)
 
 
 def _raise_in(thread: int, kind: type[BaseException]) -> None:
