@@ -8,9 +8,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from tests.chaos.crew import Crew, is_alive, until
+
+from perdure.clock import SystemClock
+from perdure.engines.opener import open_store
 
 Supervised = subprocess.Popen[bytes]
 
@@ -103,3 +108,27 @@ def test_every_process_serves_its_metrics_at_a_port_of_its_own(crew: Crew) -> No
         process.kill()
         process.wait()
     assert not is_ready(first)
+
+
+def test_the_stores_url_is_not_among_the_arguments_of_workers(crew: Crew, tmp_path: Path) -> None:
+    """Arguments of a process are seen by everybody on the machine; its environment only by its user."""
+    secret = f"sqlite:///{tmp_path}/hush.db"
+    process = crew.start("-m", "perdure", "worker", "--processes", "2", "--url", secret)
+    try:
+        until(lambda: (tmp_path / "hush.db").exists() and len(workers_of(secret)) == 2, "both workers are there")
+        for pid in workers_of(secret):
+            arguments = subprocess.run(
+                ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=True
+            )
+            assert "perdure worker" in arguments.stdout
+            assert "hush" not in arguments.stdout
+            assert "--url" not in arguments.stdout
+        assert crew.stop(process) == [0]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def workers_of(url: str) -> list[int]:
+    with closing(open_store(url, clock=SystemClock())) as store:
+        return [worker.pid for worker in store.workers().wait()]

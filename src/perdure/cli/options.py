@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from perdure.cli.configured import configured_app
-from perdure.cli.session import APP_VARIABLE, Session
+from perdure.cli.session import APP_VARIABLE, HANDED_URL, Session
 from perdure.duration import parse_duration
 from perdure.errors import Refused
 
@@ -94,7 +95,8 @@ def confirm(question: str, *, yes: bool) -> None:
 def _with_session(command: Command, *, has_app: bool) -> Command:
     @functools.wraps(command)
     def run(*, url: str | None, is_json: bool, app: str | None = None, **values: Any) -> Any:
-        return command(session=Session(url=url, is_json=is_json, app=app), **values)
+        handed = os.environ.pop(HANDED_URL, None)
+        return command(session=Session(url=handed if url is None else url, is_json=is_json, app=app), **values)
 
     decorated: Command = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")(run)
     decorated = click.option("--url", metavar="URL", help="The store; else PERDURE_URL, else perdure.toml.")(decorated)

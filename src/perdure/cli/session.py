@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "PERDURE_URL"
 APP_VARIABLE = "PERDURE_APP"
+HANDED_URL = "PERDURE_HANDED_URL"
+"""How a command hands its --url to the processes that it starts; they take it out of their environment."""
 
 
 class Session:
@@ -38,8 +40,13 @@ class Session:
 
     @property
     def arguments(self) -> list[str]:
-        """The same options as arguments of another command."""
-        return [*([] if self._url is None else ["--url", self._url]), *(["--json"] if self.is_json else [])]
+        """The same options as arguments of another command, but for --url: see `variables`."""
+        return ["--json"] if self.is_json else []
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What another command needs in its environment to have the same --url: arguments are seen by everybody."""
+        return {} if self._url is None else {HANDED_URL: self._url}
 
     def named(self, app: str) -> Session:
         """The same run with this app."""

@@ -98,7 +98,11 @@ def _supervise(
     for name, value in given.items():
         text = format_duration(value) if isinstance(value, timedelta) else value
         command += [f"--{name}", ",".join(text) if isinstance(text, list) else str(text)]
-    return Supervisor(command, processes, clock=SystemClock(), say=output.aside, variables=ports).run()
+
+    def variables(place: int) -> dict[str, str]:
+        return {**session.variables, **ports(place)}
+
+    return Supervisor(command, processes, clock=SystemClock(), say=output.aside, variables=variables).run()
 
 
 def _ports(first: int | None, processes: int) -> Callable[[int], Mapping[str, str]]:

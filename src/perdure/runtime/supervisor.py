@@ -160,6 +160,9 @@ def stop_with_supervisor(stop: Callable[[], None]) -> bool:
     if descriptor is None:
         return False
 
+    # Else what handlers start would inherit it.
+    os.set_inheritable(int(descriptor), False)
+
     def watch(end: int) -> None:
         try:
             os.read(end, 1)  # nobody ever writes; it returns when the last write end is closed
