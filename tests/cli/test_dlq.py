@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,60 @@ def test_a_terminal_shows_progress_of_long_work(scene: Scene, perdure: Runner, t
     assert code == 0
     assert "exporting" in screen
     assert "5 dead jobs written" in screen
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_an_export_can_be_read_by_its_user_only(scene: Scene, perdure: Runner, tmp_path: Path, umask: int) -> None:
+    scene.dead(task="mail")
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    old.write_text("mine")
+    old.chmod(0o666)
+    before = os.umask(umask)
+    try:
+        assert perdure("dlq", "export", "-o", str(new)).exit_code == 0
+        assert perdure("dlq", "export", "-o", str(old), "--yes").exit_code == 0
+    finally:
+        os.umask(before)
+    for file in (new, old):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert json.loads(file.read_text())["task"] == "mail"
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["new.jsonl", "old.jsonl"]
+
+
+@pytest.mark.parametrize("yes", [[], ["--yes"]])
+@pytest.mark.parametrize("is_dangling", [True, False])
+def test_an_export_does_not_follow_a_link(
+    scene: Scene, perdure: Runner, tmp_path: Path, yes: list[str], is_dangling: bool
+) -> None:
+    scene.dead(task="mail")
+    target, link = tmp_path / "target", tmp_path / "dead.jsonl"
+    if not is_dangling:
+        target.write_text("theirs")
+    link.symlink_to(target)
+    ran = perdure("dlq", "export", "-o", str(link), *yes)
+    assert ran.exit_code == 4
+    assert "symbolic link" in ran.output
+    assert not target.exists() if is_dangling else target.read_text() == "theirs"
+    assert link.is_symlink()
+
+
+def test_an_export_that_fails_leaves_the_old_file_and_nothing_beside_it(
+    scene: Scene, perdure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dead(task="mail")
+    old = tmp_path / "old.jsonl"
+    old.write_text("mine")
+
+    def fail(*given: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("perdure.cli.export.job_document", fail)
+    assert perdure("dlq", "export", "-o", str(old), "--yes").exit_code == 1
+    assert old.read_text() == "mine"
+    assert [path.name for path in tmp_path.glob("*.jsonl*")] == ["old.jsonl"]
+
+
+def test_an_export_goes_to_a_device_as_it_is(scene: Scene, perdure: Runner) -> None:
+    scene.dead(task="mail")
+    assert perdure("dlq", "export", "-o", "/dev/null").exit_code == 0
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

@@ -7,11 +7,13 @@ import signal
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.conformance.scene import Scene, ended, success
 from tests.engine_sqlite.conftest import Open
+from tests.engine_sqlite.unprivileged import own_directory, unprivileged
 
 from perdure.clock import VirtualClock
 from perdure.engines.sqlite import commit
@@ -150,3 +152,88 @@ def test_a_full_disk_fails_only_what_does_not_fit(
     assert answers.count("full") == 1
     assert store.count(JobFilter()).wait() == 2
     store.close()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_a_file_behind_a_dangling_link_is_private_too(tmp_path: Path, umask: int) -> None:
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "store.db", tmp_path / "store.db"
+    link.symlink_to(target)
+    before = os.umask(umask)
+    try:
+        store = open_sqlite(str(link), VirtualClock(), auto_migrate=True, is_inline=False)
+        Scene(store, VirtualClock()).enqueue()
+        files = sorted(target.parent.iterdir())
+        assert [file.name for file in files] == ["store.db", "store.db-checkpoint", "store.db-shm", "store.db-wal"]
+        assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 4
+        store.close()
+    finally:
+        os.umask(before)
+    assert sorted(os.listdir(tmp_path)) == ["real", "store.db"]
+    assert link.is_symlink()
+
+
+def test_a_file_and_a_link_to_it_are_one_store_with_one_lock(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
+    first = open_sqlite(str(tmp_path / "store.db"), VirtualClock(), auto_migrate=True, is_inline=False)
+    second = open_sqlite(str(tmp_path / "link.db"), VirtualClock(), auto_migrate=True, is_inline=False)
+    job = Scene(first, VirtualClock()).enqueue()
+    assert second.get([job]).wait()[0] is not None
+    assert not (tmp_path / "link.db-checkpoint").exists()
+    first.close()
+    second.close()
+
+
+def test_a_lock_that_is_a_directory_or_a_link_is_told_with_what_to_do(path: Path) -> None:
+    lock = path.with_name(path.name + "-checkpoint")
+    lock.mkdir()
+    with pytest.raises(EngineUnreachable, match=r"-checkpoint, whose lock .* plain file .* may be deleted"):
+        open_sqlite(str(path), VirtualClock(), auto_migrate=True, is_inline=False)
+    lock.rmdir()
+    lock.symlink_to(path.with_name("elsewhere"))
+    with pytest.raises(EngineUnreachable, match=r"-checkpoint, whose lock"):
+        open_sqlite(str(path), VirtualClock(), auto_migrate=True, is_inline=False)
+    assert not path.with_name("elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("what", "mode", "said"),
+    [
+        ("store.db-checkpoint", 0o400, r"-checkpoint, whose lock .*Permission denied.*may read and write"),
+        ("store.db-checkpoint", 0o000, r"-checkpoint, whose lock .*Permission denied.*may read and write"),
+        ("store.db", 0o400, r"store.db cannot be used .*Give this user the right to write to the file"),
+        ("store.db", 0o000, r"store.db cannot be used .*this user may write"),
+        (
+            ".",
+            0o500,
+            r"store.db.* cannot be .*right to write to the directory|may write to both|file and its directory",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_told_with_what_to_do(what: str, mode: int, said: str) -> None:
+    with own_directory() as directory:
+        path = str(directory / "store.db")
+        with unprivileged():
+            store = open_sqlite(path, VirtualClock(), auto_migrate=True, is_inline=False)
+            Scene(store, VirtualClock()).enqueue()
+            store.close()
+            (directory / what).chmod(mode)
+            if what == ".":
+                # With the log and the lock gone, they would have to be made.
+                directory.chmod(0o700)
+                (directory / "store.db-checkpoint").unlink()
+                directory.chmod(mode)
+            with pytest.raises(EngineUnreachable, match=said):
+                open_and_enqueue(path)
+
+
+def open_and_enqueue(path: str) -> None:
+    with closing(open_sqlite(path, VirtualClock(), auto_migrate=True, is_inline=False)) as store:
+        Scene(store, VirtualClock()).enqueue()
+
+
+def test_a_directory_that_may_not_be_written_is_told_when_the_file_is_new() -> None:
+    with own_directory() as directory, unprivileged():
+        directory.chmod(0o500)
+        with pytest.raises(EngineUnreachable, match=r"cannot be made .*right to write to the directory"):
+            open_sqlite(str(directory / "store.db"), VirtualClock(), auto_migrate=True, is_inline=False)

@@ -6,16 +6,15 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 from perdure.admin import inspect
 from perdure.admin.document import attempt_document, forward_document, job_document
 from perdure.cli import output
 from perdure.cli.output import plural
+from perdure.cli.private_file import private_file
 from perdure.cli.progress import progress
 from perdure.cli.session import Session
-from perdure.errors import Refused
 from perdure.model.job import Job
 from perdure.store import Store
 
@@ -71,7 +70,5 @@ def _opened(path: str, *, may_overwrite: bool) -> Iterator[IO[str]]:
     if path == "-":
         yield sys.stdout
         return
-    if Path(path).exists() and not may_overwrite:
-        raise Refused(f"The file {path} exists.", "Give --yes to overwrite it, or another name.")
-    with open(path, "w", encoding="utf-8") as target:
+    with private_file(path, may_overwrite=may_overwrite) as target:
         yield target

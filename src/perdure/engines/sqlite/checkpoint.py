@@ -22,6 +22,7 @@ from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import BUSY_TIMEOUT
 from perdure.engines.sqlite.log import Log
 from perdure.engines.sqlite.sql import statement
+from perdure.errors import EngineUnreachable
 
 THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0
@@ -45,7 +46,7 @@ class Checkpointer:
         self._clock = SystemClock()
         self._last_size = 0
         self._lock = f"{path}-checkpoint"
-        os.close(os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600))
+        _make(self._lock)
 
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Checkpoint if the log is long and no other process is at it."""
@@ -102,6 +103,18 @@ class Checkpointer:
             # What was committed is safe in the log; a later commit tries again.
             return False
         return not busy
+
+
+def _make(lock: str) -> None:
+    """Make the file of the lock, private to its user, unless it is there; links are not followed."""
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        raise EngineUnreachable(
+            f"The file {lock}, whose lock Perdure needs, cannot be made or opened ({error.strerror}).",
+            "It must be a plain file that this user may read and write; it is empty, so it may be deleted when no"
+            " program uses the store. Give this user the right to write to the directory as well.",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -56,7 +56,9 @@ T = TypeVar("T")
 
 def open_sqlite(path: str | None, clock: Clock, *, auto_migrate: bool, is_inline: bool) -> SqliteStore:
     """Open the file, or a private database in memory, and bring its schema up to date."""
-    full_path = None if path is None else os.path.abspath(path)
+    # Links are followed here, once: SQLite would make a file that a dangling one leads to readable to others, and all
+    # who open the file must agree on the names of the files beside it.
+    full_path = None if path is None else os.path.realpath(path)
     connection = connect(full_path)
     try:
         migrate(connection, clock, auto_migrate=auto_migrate)
