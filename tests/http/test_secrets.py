@@ -142,6 +142,17 @@ def test_a_header_is_filled_in_by_the_worker_and_stored_by_name(app: App, target
     assert KEY.encode() not in stored + job.args
 
 
+@pytest.mark.parametrize(
+    ("prefix", "sent"), [("", KEY), ("  ", KEY), (" Basic  ", f"Basic  {KEY}"), ("a=", f"a={KEY}")]
+)
+def test_a_prefix_stands_before_the_secret(app: App, target: Target, prefix: str, sent: str):
+    with app.testing() as t:
+        job_id = app.http.post(target.url, headers={"X-Key": SecretRef("stripe", prefix=prefix)}).enqueue()
+        t.drain()
+        assert t.job(job_id).state == "succeeded"
+    assert target.seen[0].headers["x-key"] == sent
+
+
 def test_documents_name_secrets_in_the_same_way(app: App, target: Target):
     with app.testing() as t:
         reference = {"secret": "stripe"}

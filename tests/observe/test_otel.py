@@ -17,8 +17,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from tests.http.target import Target, answering
 
-from perdure import App
+from perdure import App, Secret, SecretRef, Settings
 from perdure.model.job import JobId
 from perdure.observe.otel import job_context
 
@@ -209,3 +210,24 @@ work.enqueue()
 assert not [name for name in sys.modules if name.startswith(("opentelemetry", "prometheus_client"))]
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_secret_of_a_request_is_in_no_span(tmp_path: Path) -> None:
+    target, key = Target(), "sk_live_51H8x"
+    url = target.on("/echo", answering(f"404 {key}", key.encode(), X_Echo=key))
+    app = App(
+        f"sqlite:///{tmp_path}/jobs.db",
+        settings=Settings(http_allow=("127.0.0.1",), otel=True),
+        secrets={"stripe": Secret(key, hosts=["127.0.0.1"])},
+    )
+    SPANS.clear()
+    try:
+        job_id = app.http.post(url, headers={"X-Key": SecretRef("stripe")}).enqueue()
+        work_off(app, job_id)
+    finally:
+        app.close()
+        target.close()
+    assert target.seen[0].headers["x-key"] == key
+    found = spans()
+    assert {span.kind for span in found} >= {SpanKind.PRODUCER, SpanKind.CONSUMER}
+    assert all(key not in span.to_json() for span in found)

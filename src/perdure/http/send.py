@@ -92,7 +92,7 @@ class Sender:
         given = {name.lower() for name in request.headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in given}
         for name, value in request.headers.items():
-            headers[name] = value if isinstance(value, str) else value.prefix + secrets[value.secret]
+            headers[name] = value if isinstance(value, str) else (value.prefix + secrets[value.secret]).strip()
         # Nothing is decompressed here, so a small answer cannot become a large one.
         headers |= {"Accept-Encoding": "identity", "Perdure-Attempt": str(attempt.number)}
         if content or request.method in ("POST", "PUT", "PATCH"):
