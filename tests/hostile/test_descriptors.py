@@ -46,8 +46,9 @@ def test_a_worker_without_descriptors_for_a_while_finishes_every_job(crew: Crew,
     # A warm worker and a cold one differ in what they have open; this one has only just begun.
     done = tmp_path / "done"
     jobs = [crew.enqueue_named("take_all", SECONDS, str(done))]
-    for number in range(30):
-        jobs.append(crew.enqueue_named(("in_thread", "on_loop", "in_child")[number % 3], number))
+    jobs += [crew.enqueue_named("in_child", number) for number in range(10 if IS_LONG else 1)]
+    for number in range(20):
+        jobs.append(crew.enqueue_named(("in_thread", "on_loop")[number % 2], number))
         jobs.append(crew.enqueue_named("on_loop", number, delay=timedelta(milliseconds=50 * number)))
     until(lambda: crew.is_drained() or worker.poll() is not None, "all jobs have ended")
     assert worker.poll() is None, crew.output()
