@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import msgspec
@@ -15,7 +17,7 @@ import pytest
 from perdure.clock import SystemClock
 from perdure.model.codec import encode_args
 from perdure.model.job import Job, JobId, NewJob
-from perdure.model.outcome import Ending, Returned
+from perdure.model.outcome import Ending, Returned, Vanished
 from perdure.runtime.children import Children
 from perdure.runtime.handler import Handler
 
@@ -94,8 +96,6 @@ GRANDCHILD = Handler.of("sockets", sockets_of_a_grandchild, is_process=True, max
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at the descriptors of processes under /proc")
 @pytest.mark.parametrize("way", ["exec", "fork"])
 async def test_what_a_handler_starts_does_not_get_the_socket_of_its_child_process(way: str):
-    async def at_once() -> None: ...
-
     children = Children()
     try:
         job = msgspec.structs.replace(a_job(0), args=encode_args((way,), {}, 1000))
@@ -104,3 +104,78 @@ async def test_what_a_handler_starts_does_not_get_the_socket_of_its_child_proces
         children.close()
     assert isinstance(ending, Returned)
     assert msgspec.json.decode(ending.result or b"") == []
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+DIES = Handler.of("die", die, is_process=True, max_payload=1000, max_result=1000)
+
+
+def without_arguments() -> Job:
+    return msgspec.structs.replace(a_job(0), args=encode_args((), {}, 1000))
+
+
+async def at_once() -> None: ...
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+async def test_a_child_that_dies_is_noticed_by_descriptor_and_by_polling(
+    monkeypatch: pytest.MonkeyPatch, has_descriptors: bool
+) -> None:
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open")
+    children = Children()
+    try:
+        ending = await children.run(without_arguments(), DIES, 4, None, at_once)
+        assert isinstance(ending, Vanished)
+        assert "was ended by SIGKILL" in ending.detail
+    finally:
+        children.close()
+
+
+async def test_an_idle_child_that_died_costs_the_next_attempt_nothing() -> None:
+    children = Children()
+    try:
+        (victim,) = await pids_of(children, 0, 1)
+        os.kill(victim, signal.SIGKILL)
+        (other,) = await pids_of(children, 0, 1)
+        assert other != victim
+    finally:
+        children.close()
+
+
+def answer_twice() -> str:
+    """Leave a second answer behind, as a copy of the process would that got past its guard."""
+    (number,) = [
+        number
+        for number in range(3, 64)
+        if os.path.exists(f"/proc/self/fd/{number}") and os.readlink(f"/proc/self/fd/{number}").startswith("socket:")
+    ]
+    copy = os.dup(number)
+
+    def later() -> None:
+        content = b'{"type":"Answer","token":"x","job_id":"y","attempt":1,"ending":{"type":"Returned"}}'
+        os.write(copy, len(content).to_bytes(4) + content)
+
+    threading.Timer(0.2, later).start()
+    return "first"
+
+
+TWICE = Handler.of("answer_twice", answer_twice, is_process=True, max_payload=1000, max_result=1000)
+
+
+async def test_a_second_answer_ends_the_child_and_costs_the_next_attempt_nothing() -> None:
+    children = Children()
+    try:
+        first = await children.run(without_arguments(), TWICE, 4, None, at_once)
+        assert first == Returned(result=b'"first"')
+        # Wait until the stray answer is there.
+        (idle,) = children._idle
+        while idle._channel.is_quiet:
+            await asyncio.sleep(0.01)
+        assert len(await pids_of(children, 0, 1)) == 1
+        assert idle not in children._idle
+    finally:
+        children.close()

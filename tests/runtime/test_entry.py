@@ -125,8 +125,14 @@ def result(job: Job) -> object:
     return None if job.result is None else json.loads(job.result)
 
 
+ALIKE = {"guarded script", "module"}
+"""Programs that differ little from another one here; they are tried in the long tests."""
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_child_runs_the_entry_before_it_imports_the_task(project: Crew, name: str) -> None:
+    if name in ALIKE and os.environ.get("PERDURE_CHAOS") != "long":
+        pytest.skip("tried in the long tests")
     files, command = PROGRAMS[name]
     write(project.directory, files)
     process = project.start(*command, poll="200ms", grace="5s")

@@ -15,17 +15,22 @@ from perdure import Job
 
 
 @pytest.fixture
-def notes(crew: Crew) -> Path:
-    return crew.directory / "notes.txt"
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes.txt"
 
 
 @pytest.fixture
-def worker(crew: Crew) -> Iterator[int]:
-    """A worker of the app whose handlers fork; it must end well."""
-    process = crew.worker("tests.runtime.forking", lease="30s", grace="5s")
+def crew(shared_crew: Crew) -> Crew:
+    return shared_crew
+
+
+@pytest.fixture(scope="module")
+def worker(shared_crew: Crew) -> Iterator[int]:
+    """One worker of the app whose handlers fork, for all tests; it must end well."""
+    process = shared_crew.worker("tests.runtime.forking", lease="30s", grace="5s")
     yield process.pid
-    assert crew.stop(process) == [0]
-    assert "Traceback" not in crew.output()
+    assert shared_crew.stop(process) == [0]
+    assert "Traceback" not in shared_crew.output()
 
 
 def ended(crew: Crew, job_id: str) -> Job:

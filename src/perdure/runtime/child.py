@@ -89,8 +89,8 @@ def main() -> None:
     """Serve calls until the worker is gone."""
     _ignore_stops()
     channel = socket.socket(fileno=int(sys.argv[1]))
-    # A process that a handler starts must not hold the socket: it could read calls and answer them. A forked copy of this
-    # process closes it.
+    # A process that a handler starts must not hold the socket: it could read calls and answer them. A forked copy
+    # closes it.
     channel.set_inheritable(False)
     os.register_at_fork(after_in_child=channel.close)
     try:

@@ -17,6 +17,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn, TypeVar
@@ -38,6 +39,10 @@ _HOSTS = frozenset(
 
 _STUCK = 2.0
 """How many seconds a copy has to flush its output; a lock that another thread held at the fork stays locked."""
+
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+_masks: list[tuple[int, set[Any]]] = []
+"""The signals that threads had blocked before the forks that they are making now."""
 
 _entrances: set[CodeType] = set()
 
@@ -71,6 +76,19 @@ def _leave(error: BaseException | None) -> NoReturn:
     os._exit(code & 0xFF if isinstance(code, int) else 1)
 
 
+def _before_fork() -> None:
+    # A signal must not reach the copy while it still hears signals through what it shares with the original.
+    if running.get() is not None:
+        _masks.append((threading.get_ident(), signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)))
+
+
+def _restore_mask() -> None:
+    own = [each for each in _masks if each[0] == threading.get_ident()]
+    for each in own:
+        _masks.remove(each)
+        signal.pthread_sigmask(signal.SIG_SETMASK, each[1])
+
+
 def _after_fork() -> None:
     global copied
     entered = running.get()
@@ -78,6 +96,7 @@ def _after_fork() -> None:
         return  # the program's own fork, for example of a web server before any attempt
     copied = entered
     _leave_signals()
+    _restore_mask()
     bottom = _below_host(sys._getframe())
     if bottom is not None:
         sys.setprofile(lambda frame, event, _: _leave(None) if event == "return" and frame is bottom else None)
@@ -91,7 +110,7 @@ def _leave_signals() -> None:
     """Let the copy die of signals: the worker's way to hear them is shared, and would stop the original."""
     with contextlib.suppress(ValueError, OSError):
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPS:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -107,4 +126,4 @@ def _below_host(frame: FrameType | None) -> FrameType | None:
     return bottom
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_restore_mask, after_in_child=_after_fork)
