@@ -20,7 +20,7 @@ from perdure.model.queue_settings import LIMITS, QueueSettings
 from perdure.model.queue_text import read_queue_settings, read_value
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
-from perdure.model.suggestion import near_names
+from perdure.model.suggestion import suggestion
 from perdure.redact import Discreet
 from perdure.settings import Settings, inner_kind, setting_kinds
 from perdure.settings import read_value as read_setting
@@ -280,7 +280,8 @@ def _refuse_queue_key(place: str, table: str, queue: str, word: str, value: obje
 
 
 def _near(name: str, known: list[str]) -> str | None:
-    return next(iter(near_names(name.lower().replace("-", "_").removeprefix("perdure_"), known, most=1)), None)
+    meant = name.lower().replace("-", "_").removeprefix("perdure_")
+    return suggestion(meant, known)
 
 
 def _quoted(name: str) -> str:

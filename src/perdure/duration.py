@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from fractions import Fraction
 
 from perdure.errors import BadDuration
 
@@ -24,6 +23,8 @@ _UNITS = {
     "w": timedelta(weeks=1),
 }
 _SIZES = tuple((unit, _UNITS[unit] // _MICROSECOND) for unit in ("d", "h", "m", "s", "ms", "us"))
+_SCALES = {unit: size // _MICROSECOND for unit, size in _UNITS.items()}
+_BILLION = 10**9
 _MICRO_SIGNS = "µμ"  # the sign and the Greek letter look alike, and both are typed
 _PART = re.compile(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,9}}))?\s*(us|[{_MICRO_SIGNS}]s|ms|s|m|h|d|w)\s*", re.ASCII)
 _BARE = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", re.ASCII)
@@ -85,20 +86,23 @@ def _parse_text(text: str, what: str) -> timedelta:
         raise BadDuration(f"{what} is {text[:60]!r}, and a duration cannot be negative.", _HINT)
     if _BARE.fullmatch(stripped):
         stripped += "s"
-    total = Fraction(0)
+    total = 0  # in billionths of a microsecond, so that nine decimals of any unit are whole
     position = 0
     while position < len(stripped):
         part = _PART.match(stripped, position)
         if part is None:
             raise BadDuration(f"{what} is {text[:60]!r}, which cannot be read.", _HINT)
-        total += _microseconds(*part.groups())
+        total += _billionths(*part.groups())
         position = part.end()
-    if total > LONGEST // _MICROSECOND:
+    if total > LONGEST // _MICROSECOND * _BILLION:
         raise BadDuration(f"{what} is {text[:60]!r}, longer than a hundred years.", _HINT)
-    return round(total) * _MICROSECOND
+    whole, rest = divmod(total, _BILLION)
+    # Halves go to the even neighbour, as `round` has it.
+    is_up = 2 * rest > _BILLION or (2 * rest == _BILLION and whole % 2 == 1)
+    return (whole + is_up) * _MICROSECOND
 
 
-def _microseconds(whole: str, decimals: str | None, unit: str) -> Fraction:
+def _billionths(whole: str, decimals: str | None, unit: str) -> int:
     """Exact, so that what a person writes to the microsecond is kept to the microsecond."""
-    scale = _UNITS["us" if unit[0] in _MICRO_SIGNS else unit] // _MICROSECOND
-    return Fraction(int(whole + (decimals or "")) * scale, 10 ** len(decimals or ""))
+    scale = _SCALES["us" if unit[0] in _MICRO_SIGNS else unit]
+    return int(whole + (decimals or "").ljust(9, "0")) * scale

@@ -191,7 +191,7 @@ class Task(Generic[P, R_co]):
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:
                 raise BadArguments(
-                    f"These arguments do not fit the task {self.name}{self.signature}: {error}.",
+                    f"These arguments do not fit the task {self.name}{self.signature}: {str(error)[:200]}.",
                     "Enqueue with the arguments that the function takes.",
                 ) from None
         return replace(plain, args=encode_args(args, kwargs, self.producer.max_payload))

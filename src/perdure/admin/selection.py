@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
@@ -15,6 +14,7 @@ from perdure.errors import BadDuration, BadOption, JobNotFound, WrongState
 from perdure.model.forward import FORWARD_STATES
 from perdure.model.job import JobId, is_job_id
 from perdure.model.state import STATES, State
+from perdure.model.suggestion import suggestion
 from perdure.store import Store
 from perdure.store.reads import JobFilter
 
@@ -61,7 +61,7 @@ def read_filters(store: Store, filters: Mapping[str, Any]) -> Steps[JobFilter]:
         values["state"] = read_state(values["state"])
     if values.get("forward", "pending") not in FORWARD_STATES:
         raise BadOption(
-            f"forward is {values['forward']!r}, which is no state of a forward.",
+            f"forward is {values['forward'][:60]!r}, which is no state of a forward.",
             f"There are: {', '.join(FORWARD_STATES)}.",
         )
     for name in _MOMENTS & given.keys():
@@ -110,7 +110,7 @@ def read_id(text: str) -> JobId:
 def read_state(text: str) -> State:
     """A state by its name."""
     if text not in STATES:
-        raise BadOption(f"state is {text!r}, which is no state.", f"A job is one of: {', '.join(STATES)}.")
+        raise BadOption(f"state is {text[:60]!r}, which is no state.", f"A job is one of: {', '.join(STATES)}.")
     return text
 
 
@@ -136,9 +136,9 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
     names = list(Filters.__annotations__)
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(names)}."
-            raise BadOption(f"There is no filter {name!r}.", hint)
+            near = suggestion(name, names)
+            hint = f"Did you mean {near!r}?" if near else f"There are: {', '.join(names)}."
+            raise BadOption(f"There is no filter {name[:60]!r}.", hint)
 
 
 def _text(name: str, value: Any) -> str:

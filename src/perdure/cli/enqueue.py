@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from perdure.cli import faults, output
 from perdure.cli.options import app_options, read_duration
 from perdure.cli.session import Session
 from perdure.errors import BadOption, BadPayload, UnknownTask
+from perdure.model.suggestion import suggestion
 
 _OPTIONS = (
     "queue",
@@ -79,8 +79,8 @@ def enqueue(session: Session, task: str, arguments: tuple[str, ...], args_json: 
     given = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
     with session.app(may_create=True) as app:
         if session.has_app and task not in app.tasks:
-            near = difflib.get_close_matches(task, app.tasks, n=1)
-            known = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(sorted(app.tasks)) or 'no task'}."
+            near = suggestion(task, app.tasks)
+            known = f"Did you mean {near!r}?" if near else f"It has: {', '.join(sorted(app.tasks)) or 'no task'}."
             raise UnknownTask(f"The app has no task {task!r}.", known)
         job_id = app.enqueue_named(task, positional, named, **given)
     if not session.has_app:

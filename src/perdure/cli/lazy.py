@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from perdure.errors import BadOption
+from perdure.model.suggestion import suggestion
 
 
 class SuggestingGroup(click.Group):
@@ -26,8 +26,8 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
-            hint = f"Did you mean '{ctx.command_path} {near[0]}'?" if near else f"Try '{ctx.command_path} --help'."
+            near = suggestion(name, self.list_commands(ctx), cutoff=0.5)
+            hint = f"Did you mean '{ctx.command_path} {near}'?" if near else f"Try '{ctx.command_path} --help'."
             raise BadOption(f"There is no command '{ctx.command_path} {name}'.", hint)
         return super().resolve_command(ctx, args)
 

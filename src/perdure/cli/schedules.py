@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ from perdure.clock import SystemClock
 from perdure.errors import BadOption, UnknownTask
 from perdure.model.codec import encode_args
 from perdure.model.schedule import MISSED, OVERLAPS, Definition, Schedule, read_zone
+from perdure.model.suggestion import suggestion
 from perdure.task import Bound, bind_named, make_options, schedule_of
 
 _COLUMNS = (
@@ -247,8 +247,8 @@ def _bound(
         return bind_named(task, encode_args(tuple(positional), named, app.max_payload), make_options(**given))
     known = app.tasks.get(task)
     if known is None:
-        near = difflib.get_close_matches(task, app.tasks, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(sorted(app.tasks)) or 'no task'}."
+        near = suggestion(task, app.tasks)
+        hint = f"Did you mean {near!r}?" if near else f"It has: {', '.join(sorted(app.tasks)) or 'no task'}."
         raise UnknownTask(f"The app has no task {task!r}.", hint)
     bound: Bound = known.options(**given).bind(*positional, **named)
     return bound

@@ -1,12 +1,16 @@
-"""Finds the known names that a misspelt one may stand for."""
+"""Finds the known names that a misspelt one may stand for, in bounded time."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
 _LONGEST = 60
 """Characters of a name that are compared; the comparison takes time that grows with the square of the length."""
+
+_MOST_KNOWN = 500
+"""How many known names are compared."""
 
 _NEAR = 0.68
 """How alike two names must be, from 0 to 1: one wrong letter in four is near enough, one in three is not."""
@@ -21,12 +25,17 @@ def near_names(name: object, known: Iterable[str], most: int = 3, *, likeness: f
     """
     if not isinstance(name, str):
         return []
-    by_spelling = {_plain(each): each for each in known}
+    by_spelling = {_plain(each[:_LONGEST]): each for each in islice(known, _MOST_KNOWN)}
     asked = _plain(name[:_LONGEST])
     found = difflib.get_close_matches(asked, by_spelling, n=most, cutoff=likeness)
     if not found and len(asked) >= _SHORTEST_BEGINNING:
         found = [each for each in by_spelling if each.startswith(asked)][:most]
     return [by_spelling[each] for each in found]
+
+
+def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name that is most like this one; None if none is near."""
+    return next(iter(near_names(name, known, most=1, likeness=cutoff)), None)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:

@@ -135,22 +135,26 @@ def from_perdure(error: PerdureError) -> Failed:
 def answer(failed: Failed, *, instance: str | None, request_id: str | None = None) -> Response:
     """The response for a problem."""
     status, title = TITLES[failed.code]
+    errors = tuple(msgspec.structs.replace(each, detail=_short(each.detail)) for each in failed.errors[:_MOST_ERRORS])
     problem = Problem(
         type=f"urn:perdure:problem:{failed.code}",
         title=title,
         status=status,
-        detail=failed.detail,
+        detail=_short(failed.detail),
         code=failed.code,
         error=failed.error,
         instance=instance,
         request_id=request_id,
-        errors=failed.errors,
+        errors=errors,
     )
     return Response(msgspec.json.encode(problem), status, failed.headers, MEDIA_TYPE)
 
 
 _PAUSES: Mapping[type[PerdureError], int] = {InProgress: 1, EngineBusy: 1, EngineUnreachable: 2, EngineFull: 30}
-_SECRET = re.compile(r"(\w+://)[^\s/@]+@")
+_SECRET = re.compile(r"://[^\s/@]+@")
+_LONGEST_DETAIL = 2_000
+"""How many characters of a sentence are answered: it may quote what was sent."""
+_MOST_ERRORS = 20
 
 
 def _pause(error: PerdureError) -> str:
@@ -159,4 +163,8 @@ def _pause(error: PerdureError) -> str:
 
 def _without_secrets(text: str) -> str:
     """Whoever asks over HTTP need not know the user and password of the store's URL."""
-    return _SECRET.sub(r"\1…@", text)
+    return _SECRET.sub("://…@", text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"

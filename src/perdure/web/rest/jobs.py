@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from msgspec import UNSET
@@ -15,6 +14,8 @@ from perdure.admin.scheduled import ScheduledJob
 from perdure.model.change import make_change
 from perdure.model.event import JobsEnqueued
 from perdure.model.job import Job, NewJob
+from perdure.model.retry import Retry
+from perdure.model.suggestion import suggestion
 from perdure.task import Bound
 from perdure.web.desk import Answer, Call
 from perdure.web.intake import camel
@@ -53,6 +54,11 @@ _OPTIONS = (
 )
 
 
+_MOST_POLICY_TEXT = 8 * 1024
+_MOST_POLICY_TEXT_IN_ALL = 64 * 1024
+"""How many characters of retry policies a batch may have: to read one takes a thousand times as long as other text."""
+
+
 async def list_jobs(call: Call) -> Answer:
     """A page of jobs."""
     query: JobsQuery = call.query
@@ -69,7 +75,8 @@ async def make_jobs(call: Call) -> Answer:
         return await classic.make(call, body)
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
-    bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "") for place, each in enumerate(asked)]
+    policies = _Policies(asked)
+    bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "", policies) for place, each in enumerate(asked)]
     new = call.desk.app.new_jobs(bounds)
     done = await _enqueue(call, new)
     made = [{"id": found, "is_new": found == planned} for found, planned in zip(done.ids, done.planned, strict=True)]
@@ -161,14 +168,38 @@ async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
     return done
 
 
-def _bound(call: Call, body: NewJobBody, pointer: str) -> Bound:
+class _Policies:
+    """The retry policies of one request, each text read once."""
+
+    def __init__(self, asked: list[NewJobBody]) -> None:
+        texts = [body.retry for body in asked if body.retry is not None]
+        different = sum(map(len, set(texts)))
+        if different > _MOST_POLICY_TEXT or sum(map(len, texts)) > _MOST_POLICY_TEXT_IN_ALL:
+            raise invalid(
+                f"The retry policies of these jobs are too long: at most {_MOST_POLICY_TEXT:,} characters of different "
+                f"ones are read, and {_MOST_POLICY_TEXT_IN_ALL:,} in all. Use presets, set the policy on the task, or "
+                "make fewer jobs at once.",
+                pointer="/jobs",
+            )
+        self._known: dict[str, Retry] = {}
+
+    def read(self, text: str) -> Retry:
+        """The policy of a text; raises BadPolicy."""
+        if text not in self._known:
+            self._known[text] = Retry.coerce(text)
+        return self._known[text]
+
+
+def _bound(call: Call, body: NewJobBody, pointer: str, policies: _Policies) -> Bound:
     app = call.desk.app
     if body.task not in (*app.tasks, app.http.task.name) and not call.desk.accepts_any_task:
-        near = difflib.get_close_matches(body.task, app.tasks, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else "Start the server with the app that has it."
+        near = suggestion(body.task, app.tasks)
+        hint = f"Did you mean {near!r}?" if near else "Start the server with the app that has it."
         raise invalid(f"The app has no task {body.task!r}. {hint}", pointer=f"{pointer}/task")
     given = {name: value for name in _OPTIONS if (value := getattr(body, name)) is not None}
     with pointing(pointer):
+        if body.retry is not None:
+            given["retry"] = policies.read(body.retry)
         return app.bind_named(body.task, body.args, body.kwargs, **given)
 
 

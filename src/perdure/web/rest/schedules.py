@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from msgspec import UNSET
@@ -17,6 +16,7 @@ from perdure.model.retry import Retry
 from perdure.model.rule import parse_rule
 from perdure.model.schedule import Definition, read_zone
 from perdure.model.schedule_option import checked_schedule_name, make_definition
+from perdure.model.suggestion import suggestion
 from perdure.task import Bound, schedule_of
 from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
@@ -167,8 +167,8 @@ def _check_texts(body: NewScheduleBody | ScheduleChange) -> None:
 def _bound(call: Call, task: str, args: list[Any], kwargs: dict[str, Any], options: dict[str, Any]) -> Bound:
     app = call.desk.app
     if task not in (*app.tasks, TASK) and not call.desk.accepts_any_task:
-        near = difflib.get_close_matches(task, app.tasks, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else "Start the server with the app that has it."
+        near = suggestion(task, app.tasks)
+        hint = f"Did you mean {near!r}?" if near else "Start the server with the app that has it."
         raise invalid(f"The app has no task {task!r}. {hint}", pointer="/task")
     with pointing(""):
         return app.bind_named(task, args, kwargs, **options)
