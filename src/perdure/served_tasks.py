@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Iterable, Sequence
 
+from perdure.model.suggestion import suggestion
 from perdure.registry import Registry
 
 _SHOWN = 8
@@ -60,8 +60,8 @@ def tasks_in(registry: Registry, queues: Iterable[str]) -> list[str]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question in brackets with the nearest of the known names; empty where none is near."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = suggestion(name, sorted(known))
+    return "" if near is None else f" (did you mean {near!r}?)"
 
 
 def _names(registry: Registry, queue: str) -> list[str]:

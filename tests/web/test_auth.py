@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.web.conftest import connected
 from tests.web.reach import check_problem
 
 from perdure import App
 from perdure.errors import BadSetting, Refused
 from perdure.settings import Settings
-from perdure.web.app import OPERATIONS, create_app
+from perdure.web.app import OPERATIONS, Api, create_app
 from perdure.web.auth import GRANTS, SCOPES, Access, Token, new_token, read_access, read_tokens, require_binding
 from perdure.web.operation import API, Operation
 
 OPEN = {"health_live", "health_ready", "show_openapi", "show_front_page"}
 """What anybody may ask; everything else needs a scope."""
+
+PROXY_HEADERS = (
+    *(
+        "Via",
+        "Forwarded",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Forwarded-Proto",
+        "X-FORWARDED-PREFIX",
+        "X-Forwarded",
+    ),
+    *("X-Real-IP", "CF-Connecting-IP", "CF-Ray", "True-Client-IP", "X-Client-IP", "X-Cluster-Client-IP"),
+    *("Fly-Client-IP", "Fastly-Client-IP", "X-Original-Forwarded-For", "X-Originating-IP", "X-Envoy-External-Address"),
+    *("X-Amzn-Trace-Id", "X-Azure-ClientIP", "X-Appengine-User-IP", "CDN-Loop", "Client-IP", "Proxy-Connection"),
+    *("X-ARR-LOG-ID", "X-Varnish", "CloudFront-Viewer-Address", "X-Remote-IP", "X-Scheme"),
+)
 
 SECRETS = {scope: f"a-secret-that-may-{scope}" for scope in SCOPES}
 NAMES = [operation.name for operation in OPERATIONS]
@@ -81,12 +100,17 @@ async def test_each_route_lets_in_its_scope_and_no_other(guarded, operation: Ope
         (("127.9.9.9", 1), {}, True),
         (("::1", 1), {}, True),
         (("::ffff:127.0.0.1", 1), {}, True),
-        (None, {}, True),
+        (None, {}, False),
+        (("", 0), {}, False),
+        (("/run/perdure.sock", 0), {}, False),
+        (("unknown", 0), {}, False),
         (("10.0.0.7", 1), {}, False),
         (("::ffff:10.0.0.7", 1), {}, False),
         (("2001:db8::1", 1), {}, False),
         (("127.0.0.1", 1), {"X-Forwarded-For": "10.0.0.7"}, False),
         (("127.0.0.1", 1), {"Forwarded": "for=10.0.0.7"}, False),
+        *((("127.0.0.1", 1), {name: "1"}, False) for name in PROXY_HEADERS),
+        *((("127.0.0.1", 1), {name: "1"}, True) for name in ("X-Request-ID", "Traceparent", "Origin", "Cookie")),
     ],
 )
 async def test_without_a_token_only_this_machine_is_let_in(app: App, client, headers: dict, is_let_in: bool) -> None:
@@ -120,6 +144,132 @@ async def test_without_a_token_only_this_machines_names_are_answered(app: App, h
         assert response.status_code == (200 if is_answered else 421)
         probe = await client.get("/healthz/live", headers={"Host": host})
         assert probe.status_code == 200
+
+
+async def raw(api: Api, *, path: str = f"{API}/stats", **changes: object) -> int:
+    """The status of a request as an ASGI server passes it on, with parts of it changed."""
+    statuses: list[int] = []
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode("utf-8", "replace"),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"localhost:7373")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 7373),
+        **changes,
+    }
+    await api({name: value for name, value in scope.items() if value is not ...}, receive, send)
+    (status,) = statuses
+    return status
+
+
+HOST = (b"host", b"localhost:7373")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, 200),
+        ({"http_version": "2"}, 200),
+        ({"http_version": "1.0"}, 403),
+        ({"http_version": "1.0", "headers": [(b"host", b"127.0.0.1:7373"), (b"connection", b"close")]}, 403),
+        ({"http_version": ...}, 403),
+        ({"http_version": "0.9"}, 403),
+        ({"client": ...}, 403),
+        ({"client": None}, 403),
+        ({"client": ("", 0)}, 403),
+        ({"headers": []}, 421),
+        ({"headers": [HOST, HOST]}, 400),
+        ({"headers": [HOST, (b"host", b"evil.example")]}, 400),
+        ({"headers": [(b"host", b"evil.example")]}, 421),
+        ({"headers": [(b"host", b"local\thost")]}, 421),
+        ({"headers": [(b"host", b"localhost/..")]}, 421),
+        ({"headers": [(b"host", b"localhost:99999")]}, 421),
+        ({"headers": [HOST, (b"via", b"")]}, 403),
+    ],
+)
+async def test_without_a_token_a_request_that_may_come_through_a_proxy_is_refused(
+    app: App, changes: dict, status: int
+) -> None:
+    assert await raw(create_app(app), **changes) == status
+    token = (b"authorization", f"Bearer {SECRETS['read']}".encode())
+    headers = [*changes.get("headers", [HOST]), token]
+    expected = 400 if status == 400 else 200
+    api = create_app(app, tokens=[SECRETS["read"]])
+    assert await raw(api, **{**changes, "headers": headers}) == expected
+    assert await raw(create_app(app), path="/healthz/live", **changes) in (200, 400)
+
+
+async def test_hosts_that_are_named_do_not_open_an_api_without_tokens(app: App) -> None:
+    for hosts in (["jobs.example"], ["*"]):
+        api = create_app(app, hosts=hosts)
+        assert await raw(api, headers=[(b"host", b"jobs.example")]) == 403
+        assert await raw(api) == 200
+
+
+MALFORMED = [
+    *("http://[::1", "http://[", "http://]", "//", "http://", "http:///", "://", "null", "", " ", "%", "http://%zz"),
+    *("http://a b", "http://localhost:abc", "http://localhost:999999999", "http://[::1]]", "javascript:alert(1)"),
+    *(
+        "http://localhost@evil.example",
+        "http://evil.example#@localhost",
+        "http://localhost\x01",
+        "\xff\xfe",
+        "http://\u2100",
+    ),
+    *("a" * 9000, "http://" + "[" * 2000, "http://" + "a." * 2000, "http://localhost,http://localhost", "file://"),
+]
+
+
+@pytest.mark.parametrize("value", [text.encode("utf-8") for text in MALFORMED], ids=range(len(MALFORMED)))
+async def test_no_origin_and_no_host_makes_the_server_fail(app: App, value: bytes) -> None:
+    api = create_app(app)
+    path = f"{API}/queues/mail/pause"
+    assert await raw(api, method="POST", path=path, headers=[HOST, (b"origin", value)]) == 403
+    assert await raw(api, headers=[HOST, (b"origin", value)]) == 200
+    assert await raw(api, headers=[(b"host", value)]) == 421
+    assert await raw(api, method="POST", path=path, headers=[(b"host", value), (b"origin", value)]) in (403, 421)
+    guarded = create_app(app, tokens=[SECRETS["read"]])
+    assert await raw(guarded, headers=[(b"host", value), (b"origin", value)]) == 401
+
+
+@given(origin=st.binary(max_size=40), host=st.binary(max_size=40))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_fuzzed_origins_and_hosts_never_make_the_server_fail(api: Api, origin: bytes, host: bytes) -> None:
+    for headers in ([HOST, (b"origin", origin)], [HOST, (b"origin", b"http://[" + origin)], [(b"host", host)]):
+        status = asyncio.run(raw(api, method="POST", path=f"{API}/nothing", headers=headers))
+        assert status in (403, 404, 421), headers
+
+
+async def test_two_origins_must_both_be_this_host(app: App) -> None:
+    own, other = (b"origin", b"http://localhost:7373"), (b"origin", b"http://evil.example")
+    post = {"method": "POST", "path": f"{API}/nothing"}
+    assert await raw(create_app(app), **post, headers=[HOST, own]) == 404
+    assert await raw(create_app(app), **post, headers=[HOST, own, other]) == 403
+    sites = [(b"sec-fetch-site", b"none"), (b"sec-fetch-site", b"cross-site")]
+    assert await raw(create_app(app), **post, headers=[HOST, own, *sites]) == 403
+
+
+async def test_the_scheme_of_a_token_is_spelt_as_anybody_likes_and_given_once(app: App) -> None:
+    api = create_app(app, tokens=[f"read:{SECRETS['read']}"])
+    for scheme in ("Bearer", "bearer", "BEARER", "bEaReR"):
+        token = f"{scheme} {SECRETS['read']}".encode()
+        assert await raw(api, headers=[HOST, (b"authorization", token)]) == 200
+        assert await raw(api, headers=[HOST, (b"authorization", token), (b"authorization", token)]) == 401
 
 
 async def test_hosts_that_are_named_are_answered_and_no_others(app: App) -> None:

@@ -60,19 +60,19 @@ def tell(error: Exception, *, as_json: bool) -> None:
         click.echo(json.dumps({"error": document}), err=True)
     else:
         if trace:
-            click.echo(trace.rstrip("\n"), err=True)
-        click.echo(f"{_label('error:', 'red')} {what}", err=True)
+            click.echo(_harmless(trace.rstrip("\n")), err=True)
+        click.echo(f"{_label('error:', 'red')} {_harmless(what)}", err=True)
         if why:
-            click.echo(f"{_label('why:', 'yellow')} {why}", err=True)
+            click.echo(f"{_label('why:', 'yellow')} {_harmless(why)}", err=True)
         if hint:
-            click.echo(f"{_label('try:', 'cyan')} {hint}", err=True)
+            click.echo(f"{_label('try:', 'cyan')} {_harmless(hint)}", err=True)
     if os.environ.get(DEBUG_VARIABLE):
-        click.echo(hide_credentials_in("".join(traceback.format_exception(error))), err=True)
+        click.echo(_harmless(hide_credentials_in("".join(traceback.format_exception(error)))), err=True)
 
 
 def warn(message: str) -> None:
     """Write a warning to stderr."""
-    click.echo(f"{_label('warning:', 'yellow')} {message}", err=True)
+    click.echo(f"{_label('warning:', 'yellow')} {_harmless(message)}", err=True)
 
 
 def _parts(error: Exception) -> tuple[str, str | None, str | None]:
@@ -97,6 +97,12 @@ def _why(error: PerdureError) -> str | None:
     if cause is None or isinstance(cause, PerdureError):
         return None
     return f"{type(cause).__name__}: {hide_credentials_in(str(cause))}"
+
+
+def _harmless(text: str) -> str:
+    from perdure.cli.output import harmless  # here, so that help does not wait for it
+
+    return harmless(text)
 
 
 def _label(text: str, colour: str) -> str:

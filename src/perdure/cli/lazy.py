@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from perdure.errors import BadOption
-from perdure.model.suggestion import suggestion
 
 
 class SuggestingGroup(click.Group):
@@ -26,6 +25,8 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from perdure.model.suggestion import suggestion  # here, so that help does not wait for it
+
             near = suggestion(name, self.list_commands(ctx), cutoff=0.5)
             hint = f"Did you mean '{ctx.command_path} {near}'?" if near else f"Try '{ctx.command_path} --help'."
             raise BadOption(f"There is no command '{ctx.command_path} {name}'.", hint)

@@ -69,4 +69,4 @@ def show(session: Session) -> None:
     if session.is_json:
         session.emit({"content_type": content_type, "text": text.decode()})
     else:
-        click.echo(text.decode(), nl=False)
+        click.echo(output.harmless(text.decode()), nl=False)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from perdure.cli.configured import configured_app
+from perdure.cli.output import harmless
 from perdure.cli.session import APP_VARIABLE, HANDED_URL, Session
 from perdure.duration import parse_duration
 from perdure.errors import Refused
@@ -88,7 +89,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Refused(f"Nobody can be asked: {question}", "Give --yes to do it, or --dry-run to see what it would do.")
-    if not click.confirm(question, err=True):
+    if not click.confirm(harmless(question), err=True):
         raise Refused("Nothing was changed.")
 
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import click
 
+from perdure.model.printable import UNSAFE, json_escaped
 from perdure.wording import plural as plural  # the same for every command
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _SPACE = re.compile(r"\s+")
 _GAP = 2
 _LEAST = 12
@@ -55,7 +55,7 @@ class Column(NamedTuple):
 def emit(document: Any) -> None:
     """Print a value as JSON for programs; what a terminal could take as a command stays escaped."""
     text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    click.echo(_UNSAFE.sub(_escaped, text.encode("utf-8", "backslashreplace").decode()))
+    click.echo(json_escaped(text.encode("utf-8", "backslashreplace").decode()))
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -97,7 +97,7 @@ def aside(text: str) -> None:
 def harmless(text: str) -> str:
     """The text without escape sequences and control characters; line ends and tabs stay."""
     text = text.encode("utf-8", "backslashreplace").decode()
-    return _UNSAFE.sub("", _ESCAPE_SEQUENCE.sub("", text))
+    return text if text.isprintable() else UNSAFE.sub(_kept, _ESCAPE_SEQUENCE.sub("", text))
 
 
 def one_line(text: str, limit: int = 500) -> str:
@@ -160,8 +160,8 @@ def rough(duration: timedelta | None) -> str:
     return "".join(parts[:2])
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}"
+def _kept(found: re.Match[str]) -> str:
+    return found[0] if found[0] in "\n\t" else ""
 
 
 def _coloured(value: str) -> str:

@@ -5,11 +5,17 @@ Two forms: `console` for people, `json` for machines, one object a line.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from typing import Literal, TextIO
 
 import msgspec
+
+from perdure.model.printable import json_escaped, one_line
+
+_LONGEST_TRACEBACK = 20_000
+"""How many characters of a traceback are written; its end says where it happened."""
 
 logger = logging.getLogger("perdure")
 
@@ -26,7 +32,8 @@ def configure(form: Literal["console", "json"], stream: TextIO) -> None:
 
 def write(lines: Sequence[Line]) -> None:
     """Hand lines over, as many at once as whoever listens can take."""
-    enabled = [line for line in lines if logger.isEnabledFor(line[0])]
+    # Names, errors and problems come from outside: none of them may look like a line of its own.
+    enabled = [(level, one_line(text), fields) for level, text, fields in lines if logger.isEnabledFor(level)]
     listener = logger.handlers[0] if logger.handlers else None
     if enabled and isinstance(listener, _StreamHandler) and listener.is_alone():
         listener.write(enabled)
@@ -77,6 +84,14 @@ class _Console(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
         self._last = (0.0, "")
 
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; the traceback of an exception follows indented, so that no line of it passes for one of the log."""
+        record.message = one_line(record.getMessage())
+        record.asctime = self.formatTime(record)
+        text = self.formatMessage(record)
+        more = _traceback(self, record)
+        return text if more is None else "\n    ".join([text, *map(one_line, more.splitlines())])
+
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
         """The time; worked out once for lines of the same moment."""
         if record.created != self._last[0]:
@@ -92,4 +107,26 @@ class _Json(logging.Formatter):
             "message": record.getMessage(),
         }
         fields.update(getattr(record, "perdure", {}))
+        more = _traceback(self, record)
+        if more is not None:
+            fields["traceback"] = more
+        # JSON has no raw line ends in it, but would let marks through that turn the text round.
+        return json_escaped(_encode(fields))
+
+
+def _encode(fields: dict[str, object]) -> str:
+    try:
         return msgspec.json.encode(fields).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, in whatever was logged
+        return json.dumps(fields, default=str)
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
+    """The traceback of the record's exception and the stack that it was logged from; None if it has neither."""
+    found = [formatter.formatException(record.exc_info)] if record.exc_info and record.exc_info[0] else []
+    if record.stack_info:
+        found.append(formatter.formatStack(record.stack_info))
+    if not found:
+        return None
+    text = "\n".join(found)
+    return text if len(text) <= _LONGEST_TRACEBACK else f"…{text[-_LONGEST_TRACEBACK:]}"

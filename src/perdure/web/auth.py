@@ -1,15 +1,14 @@
 """Who may do what: bearer tokens with scopes, and what holds when there is no token at all.
 
-A token is known by its SHA-256 only. Scopes: `read` looks, `enqueue` makes jobs, `write` does both and all that
-operators do to jobs and queues, `admin` everything. Without any token the API is for this machine alone: requests
-must come from a loopback address, straight, to a loopback name.
+A token is known by its SHA-256 only. Scopes: `read` looks, without arguments and results; `args` looks at those, too;
+`enqueue` makes jobs; `write` reads, makes jobs and does all that operators do to jobs and queues; `admin` does
+everything. Without any token the API is for programs on this machine alone, as `this_machine` says.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +22,15 @@ from starlette.requests import HTTPConnection
 from perdure.errors import BadSetting, Refused
 from perdure.settings import Settings
 from perdure.web.problems import Failed
+from perdure.web.this_machine import is_loopback, refusal
 
-Scope = Literal["read", "enqueue", "write", "admin"]
+Scope = Literal["read", "args", "enqueue", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 GRANTS: Mapping[Scope, frozenset[Scope]] = MappingProxyType(
     {
         "read": frozenset({"read"}),
+        "args": frozenset({"read", "args"}),
         "enqueue": frozenset({"enqueue"}),
         "write": frozenset({"read", "enqueue", "write"}),
         "admin": frozenset(SCOPES),
@@ -41,7 +42,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 _ENTRY = re.compile(r"(?:([a-z+]+):)?sha256:([0-9a-f]{64})")
 _PLAIN = re.compile(r"(?:([a-z+]+):)?([A-Za-z0-9._~+/=-]{16,200})")
-_BEARER = re.compile(r"[Bb]earer +([A-Za-z0-9._~+/=-]{1,200}) *")
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/=-]{1,200}) *")
 _FORM = (
     "Write SCOPES:sha256:HASH as `perdure token new` prints it, or SCOPES:SECRET with a secret of at least 16 "
     f"letters and digits; scopes are {', '.join(SCOPES)}, several with + between."
@@ -102,18 +103,31 @@ def read_scopes(text: str, separator: str = "+") -> list[Scope]:
 
 def require(access: Access, connection: HTTPConnection, scope: Scope) -> None:
     """Let the request pass if it may do what needs this scope; else end it with 401 or 403."""
-    if access.is_guarded_outside:
-        return
-    if not access.tokens:
-        _require_this_machine(connection)
-        return
-    allows = _allowed(access, connection.headers.get("authorization"))
-    if scope not in allows:
+    if not allows(access, connection, scope):
         raise Failed(
             "forbidden",
             f"This token does not have the scope {scope!r}, which this request needs.",
             headers={"WWW-Authenticate": f'Bearer realm="perdure", error="insufficient_scope", scope="{scope}"'},
         )
+
+
+def allows(access: Access, connection: HTTPConnection, scope: Scope) -> bool:
+    """Whether the request may do what needs this scope; ends it with 401 or 403 if it may do nothing at all."""
+    if access.is_guarded_outside:
+        return True
+    if not access.tokens:
+        _require_this_machine(connection)
+        return True
+    return scope in _allowed(access, connection.headers.getlist("authorization"))
+
+
+def caller_of(connection: HTTPConnection) -> str:
+    """A text that is the same for every request with the same token, however its header is spelt."""
+    given = connection.headers.getlist("authorization")
+    token = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+    if token is not None:
+        return f"token {_digest(token[1])}"
+    return "\n".join(text.strip() for text in given)
 
 
 def require_binding(access: Access, host: str) -> None:
@@ -123,19 +137,6 @@ def require_binding(access: Access, host: str) -> None:
             f"Without a token the API listens on this machine only, and {host!r} can be reached from outside.",
             "Make a token with `perdure token new` and give it in PERDURE_TOKENS, or leave out --host.",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address means this machine and can be reached from nowhere else."""
-    bare = host.strip("[]").lower()
-    if bare == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(bare)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _read_token(entry: str) -> Token:
@@ -148,10 +149,10 @@ def _read_token(entry: str) -> Token:
             # The entry itself is not shown: it may be a secret with a slip in it.
             raise BadSetting("A token of the settings cannot be read.", _FORM)
         scopes, digest = plain[1], _digest(plain[2])
-    allows: frozenset[Scope] = frozenset()
+    granted: frozenset[Scope] = frozenset()
     for scope in read_scopes(scopes or "admin"):
-        allows |= GRANTS[scope]
-    return Token(digest=digest, allows=allows)
+        granted |= GRANTS[scope]
+    return Token(digest=digest, allows=granted)
 
 
 def _read_file(path: Path) -> list[str]:
@@ -172,31 +173,30 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _allowed(access: Access, header: str | None) -> frozenset[Scope]:
+def _allowed(access: Access, headers: list[str]) -> frozenset[Scope]:
     challenge = {"WWW-Authenticate": 'Bearer realm="perdure"'}
-    if header is None:
+    if not headers:
         raise Failed("unauthorized", "This server needs a token: Authorization: Bearer TOKEN.", headers=challenge)
-    given = _BEARER.fullmatch(header)
+    given = _BEARER.fullmatch(headers[0]) if len(headers) == 1 else None
     if given is None:
         raise Failed("unauthorized", "The Authorization header is not of the form: Bearer TOKEN.", headers=challenge)
     digest = _digest(given[1])
-    allows: frozenset[Scope] = frozenset()
+    found: frozenset[Scope] = frozenset()
     # Every token is compared, so that the time taken tells nothing about which ones there are.
     for token in access.tokens:
         if hmac.compare_digest(token.digest, digest):
-            allows |= token.allows
-    if not allows:
+            found |= token.allows
+    if not found:
         challenge = {"WWW-Authenticate": 'Bearer realm="perdure", error="invalid_token"'}
         raise Failed("unauthorized", "This server does not know this token.", headers=challenge)
-    return allows
+    return found
 
 
 def _require_this_machine(connection: HTTPConnection) -> None:
-    client = connection.client
-    is_forwarded = any(name in connection.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip"))
-    if is_forwarded or (client is not None and not is_loopback(client.host)):
+    why = refusal(connection)
+    if why is not None:
         raise Failed(
             "forbidden",
-            "No token is set up, so this server answers its own machine only. "
-            "Make one with `perdure token new` and set PERDURE_TOKENS.",
+            f"No token is set up, so this server answers programs on its own machine only, and {why}. "
+            "Make a token with `perdure token new` and set PERDURE_TOKENS.",
         )

@@ -7,18 +7,20 @@ meant, and that a page of another site does not make the browser change things h
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perdure.errors import PerdureError
+from perdure.model.printable import one_line
 from perdure.web import problems
-from perdure.web.auth import Access, is_loopback
-from perdure.web.intake import LONGEST_TARGET
+from perdure.web.auth import Access
+from perdure.web.intake import LONGEST_TARGET, announces_body
 from perdure.web.problems import Failed
+from perdure.web.this_machine import is_loopback, name_of
 
 HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
@@ -30,6 +32,7 @@ HEADERS: Mapping[str, str] = {
 }
 """What every answer has, unless it says otherwise itself."""
 
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://([A-Za-z0-9.:_\[\]-]{1,300})")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger("perdure.web")
 
@@ -50,6 +53,14 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         has_begun = False
+        has_unread_body = announces_body(scope)
+
+        async def receive_body() -> Message:
+            nonlocal has_unread_body
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                has_unread_body = False
+            return message
 
         async def send_with_headers(message: Message) -> None:
             nonlocal has_begun
@@ -59,18 +70,21 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 headers["X-Request-ID"] = request_id
+                if has_unread_body and scope.get("http_version", "1.1").startswith("1"):
+                    # Else the server would read the rest of a refused body, of any length, to get at the next request.
+                    headers["Connection"] = "close"
             await send(message)
 
         try:
             self._check(scope)
-            await self._inner(scope, receive, send_with_headers)
+            await self._inner(scope, receive_body, send_with_headers)
         except Exception as error:
             if has_begun:
                 # Half an answer cannot be taken back; the server breaks the connection, which tells the client.
                 _log.exception("request %s failed after its answer had begun", request_id)
                 raise
             failed = _failed(error, scope, request_id)
-            response = problems.answer(failed, instance=scope["path"][:200], request_id=request_id)
+            response = problems.answer(failed, instance=one_line(scope["path"], 200), request_id=request_id)
             if scope["method"] == "HEAD":
                 response.body = b""
             await response(scope, receive, send_with_headers)
@@ -79,7 +93,10 @@ class Guard:
         headers = Headers(scope=scope)
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_TARGET:
             raise Failed("uri-too-long", f"The address has more than {LONGEST_TARGET} characters.")
-        host = headers.get("host", "")
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            raise Failed("malformed", "The request has more than one Host header.")
+        host = hosts[0] if hosts else ""
         if not scope["path"].startswith(_probes(scope)) and not self._answers_to(host):
             raise Failed(
                 "misdirected",
@@ -92,7 +109,7 @@ class Guard:
         """Against DNS rebinding: without a token a name that an attacker made point here must not be answered."""
         if "*" in self._access.hosts or (not self._access.hosts and not self._access.is_open):
             return True
-        name = _name_of(host)
+        name = name_of(host)
         return is_loopback(name) or name in self._access.hosts
 
 
@@ -103,7 +120,8 @@ def _failed(error: Exception, scope: Scope, request_id: str) -> Failed:
         case PerdureError():
             return problems.from_perdure(error)
         case _:
-            _log.error("request %s failed: %s %s", request_id, scope["method"], scope["path"][:200], exc_info=error)
+            method, path = one_line(scope["method"], 20), one_line(scope["path"], 200)
+            _log.error("request %s failed: %s %s", request_id, method, path, exc_info=error)
             return Failed("internal", f"Perdure itself failed; its log tells more under {request_id}.")
 
 
@@ -112,17 +130,15 @@ def _probes(scope: Scope) -> str:
     return f"{scope.get('root_path', '')}/healthz/"
 
 
-def _name_of(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower().rstrip(".")
-    except ValueError:
-        return ""
-
-
 def _is_from_another_site(headers: Headers, host: str) -> bool:
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site not in ("same-origin", "none")
-    origin = headers.get("origin")
+    sites = headers.getlist("sec-fetch-site")
+    if sites:
+        return any(site not in ("same-origin", "none") for site in sites)
     # Browsers that do not say which site they are on still say which origin; other programs say neither.
-    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    return any(_authority(origin) != host.lower() for origin in headers.getlist("origin"))
+
+
+def _authority(origin: str) -> str | None:
+    """Host and port of an Origin header; None for one of another form, which no page of this host sends."""
+    found = _ORIGIN.fullmatch(origin)
+    return None if found is None else found[1].lower()

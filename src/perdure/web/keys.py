@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 
 from perdure.admin.once import Key
+from perdure.web.auth import caller_of
 from perdure.web.problems import invalid
 
 HEADER = "Idempotency-Key"
@@ -29,6 +30,5 @@ def read_key(request: Request, body: msgspec.Struct) -> Key | None:
     if len(given) > 1 or not _KEY.fullmatch(given[0]):
         raise invalid("The key must be one, of 1 to 200 visible ASCII characters.", header=HEADER)
     asked = msgspec.json.encode([type(body).__name__, body], order="sorted")
-    scope = request.headers.get("authorization", "").strip()
-    text = hashlib.sha256(f"{scope}\n{given[0]}".encode()).hexdigest()
+    text = hashlib.sha256(f"{caller_of(request)}\n{given[0]}".encode()).hexdigest()
     return Key(text=text, fingerprint=hashlib.sha256(asked).hexdigest())

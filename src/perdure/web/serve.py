@@ -22,6 +22,7 @@ from perdure.assembly import preload, start_trouble
 from perdure.connection_limit import ConnectionLimit, affordable
 from perdure.errors import BadOption, EngineError, Refused
 from perdure.log_limit import LogLimit, RepeatFilter
+from perdure.model.printable import one_line
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.process import loop_factory
 from perdure.runtime.scheduler import LoneScheduler
@@ -193,7 +194,7 @@ class _Running:
         except (EngineError, OSError) as error:
             if not self._waits:
                 raise
-            _log.warning("the store cannot be opened yet: %s", error)
+            _log.warning("the store cannot be opened yet: %s", one_line(str(error)))
 
     async def _work(self, make_beside: Callable[[], Beside]) -> None:
         # In a thread first: it needs the store, and opening it may take its time.

@@ -17,6 +17,7 @@ from perdure.model.job import Job, NewJob
 from perdure.model.retry import Retry
 from perdure.model.suggestion import suggestion
 from perdure.task import Bound
+from perdure.web import auth
 from perdure.web.desk import Answer, Call
 from perdure.web.intake import camel
 from perdure.web.keys import REPEATED, read_key
@@ -72,6 +73,8 @@ async def make_jobs(call: Call) -> Answer:
     """A job, a batch of them, or a job with a schedule."""
     body: NewJobBody | NewJobsBody | ClassicBody = call.body
     if isinstance(body, ClassicBody):
+        # A schedule makes jobs for ever, which is more than a token for single jobs is meant for.
+        auth.require(call.desk.access, call.request, "write")
         return await classic.make(call, body)
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
@@ -233,7 +236,8 @@ OPERATIONS = (
         path=f"{API}/jobs",
         name="make_jobs",
         summary="Make a job, a batch of jobs, all or none, or a job with a schedule.",
-        details="201: at least one job is new. 200: live jobs with the same unique keys stand for all of them.",
+        details="201: at least one job is new. 200: live jobs with the same unique keys stand for all of them. "
+        "A job with a schedule needs a token with the scope `write`.",
         scope="enqueue",
         handler=make_jobs,
         query=NoQuery,
