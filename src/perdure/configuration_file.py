@@ -6,6 +6,7 @@ Every setting stands at the top level by its name; a table `[queues.mail]` says 
 
 from __future__ import annotations
 
+import os
 import typing
 from collections.abc import Mapping
 from datetime import timedelta
@@ -24,6 +25,7 @@ from perdure.model.suggestion import suggestion
 from perdure.redact import Discreet
 from perdure.settings import Settings, inner_kind, setting_kinds
 from perdure.settings import read_value as read_setting
+from perdure.trusted_file import distrust
 
 CONFIG_VARIABLE = "PERDURE_CONFIG"
 DEFAULT_FILE = "perdure.toml"
@@ -89,7 +91,8 @@ def read_content(path: str, content: bytes) -> ConfigurationFile:
 def _content(path: str, *, is_named: bool) -> bytes | None:
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            why = distrust(path, os.fstat(file.fileno()), is_named=is_named)
+            content = b"" if why else file.read(_LARGEST + 1)
     except FileNotFoundError:
         if not is_named:
             return None
@@ -98,11 +101,22 @@ def _content(path: str, *, is_named: bool) -> bytes | None:
             f"Name a file that does, or unset {CONFIG_VARIABLE}: then {DEFAULT_FILE} is read where there is one.",
         ) from None
     except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise BadSetting(f"The configuration file {path} cannot be read: {why}.") from None
+        said = (error.strerror if isinstance(error, OSError) else None) or error
+        raise BadSetting(f"The configuration file {path} cannot be read: {said}.") from None
+    if why is not None:
+        raise _distrusted(path, why)
     if len(content) > _LARGEST:
         raise BadSetting(f"The configuration file {path} is larger than a megabyte.", "Name a file of settings.")
     return content
+
+
+def _distrusted(path: str, why: str) -> BadSetting:
+    full = Path(path).absolute()
+    return BadSetting(
+        f"The configuration file {full} is not read, because {why}: another user could have written it.",
+        f"Take that right away with chmod or chown, or say that you mean this file: {CONFIG_VARIABLE}={full}."
+        f" {CONFIG_VARIABLE}=none reads no file. A file that everybody may write is never read.",
+    )
 
 
 def _parsed(path: str, content: bytes) -> dict[str, Any]:

@@ -191,6 +191,26 @@ def test_what_is_wrong_in_the_file_is_told_in_words(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("args", [("stats",), ("worker",), ("enqueue", "send"), ("doctor", "--json")])
+def test_a_file_where_others_may_write_is_refused_in_words(
+    write: Callable[[str], Path], perdure: Runner, args: tuple[str, ...]
+) -> None:
+    folder = write('app = "cli_shop:app"')
+    folder.chmod(0o1777)
+    result = perdure(*args)
+    assert (result.exit_code, result.stdout) == (faults.USAGE, "")
+    assert f"{folder}/perdure.toml is not read, because everybody may write to its directory {folder}" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "cli_shop" not in sys.modules, "no code of the file's app was run"
+
+
+def test_doctor_notes_a_file_that_a_group_may_write(write: Callable[[str], Path], perdure: Runner) -> None:
+    folder = write("concurrency = 5")
+    (folder / "perdure.toml").chmod(0o664)
+    notes = [one["text"] for one in perdure.json("doctor")["findings"] if one["check"] == "settings"]
+    assert any(f"members of its group may write {folder}/perdure.toml" in note for note in notes)
+
+
 def test_a_named_file_that_is_missing_is_told_in_words(perdure: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_CONFIG", "missing.toml")
     result = perdure("stats")

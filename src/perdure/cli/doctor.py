@@ -45,6 +45,7 @@ def doctor(session: Session) -> int:
                 *_engine(app.store),
                 *_file(app.settings.url),
                 _settings((own or app).configuration),
+                *_configuration_file(app.configuration.file),
                 *loading,
                 *policy_findings(own or app),
                 # With rights missing, the jobs cannot be looked at.
@@ -115,6 +116,15 @@ def _settings(configuration: Configuration) -> Finding:
             )
             said.append(f"from {place}: {', '.join([*names, *queues.get(origin, [])])}")
     return Finding("settings", "ok", "; ".join(said) or "all have their defaults, or come from the command line")
+
+
+def _configuration_file(path: str | None) -> Iterator[Finding]:
+    """One that members of a group may write is read; one that everybody may write was refused before."""
+    if path is not None and Path(path).is_file() and Path(path).stat().st_mode & stat.S_IWGRP:
+        place = Path(path).absolute()
+        yield Finding(
+            "settings", "note", f"members of its group may write {place}; if that is not meant: chmod g-w {place}"
+        )
 
 
 def _jobs(store: Store) -> Iterator[Finding]:
