@@ -12,7 +12,7 @@ from perdure.store.jobs import Fetched
 from perdure.store.standby import Standby
 
 LONG = timedelta(seconds=60)
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def answer(standby: Standby) -> Fetched | None:

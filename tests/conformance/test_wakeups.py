@@ -12,7 +12,7 @@ from tests.conformance.scene import SECOND, Scene, failure
 from perdure.clock import Clock
 from perdure.store import Store
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Listener:

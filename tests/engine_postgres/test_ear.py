@@ -13,7 +13,7 @@ from tests.servers import postgres
 
 from perdure.engines.postgres.store import PostgresStore
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Ear:

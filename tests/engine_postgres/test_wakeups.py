@@ -18,7 +18,7 @@ from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.wakeup import PostgresWakeups, channel_of
 from perdure.errors import EngineError
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND query LIKE 'LISTEN%%'"
 
 

@@ -20,8 +20,8 @@ def test_a_write_by_somebody_else_ends_the_wait(tmp_path: Path) -> None:
     writer = threading.Timer(0.1, path.write_bytes, [b"x"])
     began = time.monotonic()
     writer.start()
-    assert watch.wait(30)
-    assert time.monotonic() - began < 20
+    assert watch.wait(240)
+    assert time.monotonic() - began < 120
     writer.join()
     watch.close()
 

@@ -19,7 +19,7 @@ from perdure.errors import BadSetting, EngineUnreachable, Refused
 from perdure.observe.endpoint import Endpoint
 from perdure.runtime.worker import Worker
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 def get(address: str, path: str, method: str = "GET") -> tuple[int, str]:

@@ -25,7 +25,7 @@ from perdure.observe.otel import job_context
 
 SPANS = InMemorySpanExporter()
 READER = InMemoryMetricReader()
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -67,7 +67,7 @@ def test_a_single_result_is_committed_at_once_and_not_when_a_batch_is_full():
         now = clock.now()
         outcome = decide(job, Returned(), App("sqlite://").registry.policy(job), now, Random(1))
         committer.put(AttemptEnded(job=job, outcome=outcome, limit=4, started_at=now, ended_at=now))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await committed.wait()
         committer.close()
         await running

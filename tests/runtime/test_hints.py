@@ -13,7 +13,7 @@ import pytest
 from perdure import App, Settings
 from perdure.runtime.hints import Hints
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def test_a_running_job_is_cancelled_after_a_hint_however_rarely_the_worker_polls(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.crew import Crew, until
 
 KINDS = ("on_loop", "in_thread", "in_child")
-SOON = 20.0
+SOON = 120.0
 """How many seconds may pass for what should take none; far less than the handlers here would take."""
 
 
@@ -40,7 +40,7 @@ def test_what_outlasts_the_grace_period_is_given_back_with_nothing_counted(crew:
     until(lambda: crew.seen("start", job=job_id), "the handler runs")
     began = time.monotonic()
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
+    assert worker.wait(SOON) == 0
     assert time.monotonic() - began < SOON
     assert (crew.job(job_id).state, crew.job(job_id).failures) == ("ready", 0)
     assert crew.outcomes(job_id) == ["released"]

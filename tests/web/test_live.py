@@ -24,7 +24,7 @@ from perdure.web.app import Api, create_app
 from perdure.web.live import Live, LiveEvent, Subscription
 from perdure.web.rest import events as events_module
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from tests.servers.redis import RedisServer
 from perdure.cli.main import root
 from perdure.web.auth import GRANTS, read_tokens
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 MODULE = """
 import time
 from pathlib import Path
