@@ -182,7 +182,7 @@ async def _run(
     clock = SystemClock()
     worker = place.app.make_worker([place.queue])
     began, cpu = clock.monotonic(), _cpu()
-    working = asyncio.create_task(worker.run())
+    working = asyncio.create_task(worker.run(waits=False))
     try:
         reaching = asyncio.create_task(counting.reach(made, seconds * _DRAIN))
         await asyncio.wait([working, reaching], return_when=asyncio.FIRST_COMPLETED)

@@ -67,6 +67,7 @@ def server(
             app,
             accepts_any_task=is_any,
             make_beside=app.make_scheduler if has_scheduler else None,
+            beside="scheduler",
             announce=lambda found: announce(session, found),
             waits=not no_wait,
             **given,

@@ -60,12 +60,13 @@ def serve(
     accepts_any_task: bool | None = None,
     make_beside: Callable[[], Beside] | None = None,
     announce: Callable[[Listening], None] = lambda listening: None,
+    beside: str = "worker",
     waits: bool = True,
 ) -> None:
     """Serve until SIGTERM or SIGINT; blocks, and must be called in the main thread.
 
-    While the engine is away at the start, requests say so, and a worker or scheduler waits for it; without `waits` that
-    is raised instead.
+    While the engine is away at the start, requests say so, and what runs beside the API, which the log calls `beside`,
+    waits for it; without `waits` that is raised instead.
     """
     stop_in_child()
     preload()
@@ -76,7 +77,7 @@ def serve(
     with _bind(host, port) as listener:
         listening = Listening(url=_url(host, listener), has_tokens=bool(api.desk.access.tokens))
         server = make_server(api, announce=lambda: announce(listening), grace=app.settings.grace.total_seconds())
-        running = _Running(api, listener, server, waits=waits)
+        running = _Running(api, listener, server, name=beside, waits=waits)
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(running.run(make_beside))
@@ -150,8 +151,9 @@ class Server(uvicorn.Server):
 class _Running:
     """The parts of one process, and how they stop together."""
 
-    def __init__(self, api: Api, listener: socket.socket, server: Server, *, waits: bool) -> None:
+    def __init__(self, api: Api, listener: socket.socket, server: Server, *, name: str, waits: bool) -> None:
         self._api = api
+        self._name = name
         self._waits = waits
         self._stopping = asyncio.Event()
         self._listener = listener
@@ -199,7 +201,7 @@ class _Running:
     async def _work(self, make_beside: Callable[[], Beside]) -> None:
         # In a thread first: it needs the store, and opening it may take its time.
         app = self._api.desk.app
-        trouble = start_trouble("worker", app.surroundings, app.observer) if self._waits else None
+        trouble = start_trouble(self._name, app.surroundings, app.observer) if self._waits else None
         if not await open_or_stop(self._api.desk.open, trouble=trouble, stopping=self._stopping):
             return
         beside = self._beside = make_beside()
