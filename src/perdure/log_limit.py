@@ -6,6 +6,7 @@ import logging
 import threading
 
 from perdure.clock import Clock, SystemClock
+from perdure.wording import plural
 
 EVERY = 10.0
 """At most one line of a kind is written in this many seconds."""
@@ -40,7 +41,7 @@ class LogLimit:
         """Write `kind % values` as a warning, with how often it came, if its turn has come."""
         count = self.count(kind)
         if count:
-            times = "" if count == 1 else f" ({count} times since the last such line)"
+            times = "" if count == 1 else f" ({plural(count, 'time')} since the last such line)"
             logger.warning(f"{kind}%s", *values, times)
 
 
@@ -56,5 +57,5 @@ class RepeatFilter(logging.Filter):
             return True
         count = self._limit.count(str(record.msg))
         if count > 1:
-            record.msg = f"{str(record.msg).rstrip()} ({count} times since the last such line)"
+            record.msg = f"{str(record.msg).rstrip()} ({plural(count, 'time')} since the last such line)"
         return count > 0

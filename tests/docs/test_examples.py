@@ -93,7 +93,7 @@ def test_the_mails_are_sent_by_a_worker_after_their_retries(tmp_path: Path, envi
 
 def run(folder: Path, environment: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done

@@ -98,7 +98,7 @@ SECRETS = (*PIECES, "whsec_", "sha256")
 @pytest.mark.parametrize("show", [repr, str, "{}".format, "%s".__mod__, pretty_repr], ids=lambda show: str(show)[:20])
 def test_settings_show_no_secrets(show: object) -> None:
     assert callable(show)
-    configuration = Configuration(settings=SETTINGS, origins={}, queues=(), file=None)
+    configuration = Configuration.read({}, SETTINGS)
     for value in (SETTINGS, configuration, [SETTINGS], {"settings": SETTINGS}):
         text = show(value)
         assert [one for one in SECRETS if one in text] == []
