@@ -102,3 +102,20 @@ def test_the_doctor_compares_tasks_with_workers(scene: Scene, perdure: Runner, m
     assert findings(perdure) == {}
     (myapp.parent / "cli_empty.py").write_text("from perdure import App\napp = App()\n")
     assert "the app has no task" in findings(perdure, "--app", "cli_empty:app")["problem"]
+
+
+def test_the_doctor_counts_jobs_of_tasks_that_no_worker_knew(perdure: Runner, myapp: Path) -> None:
+    job_id = perdure("enqueue", "nobody_knows_me", "--queue", "mail").stdout.strip()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perdure", "worker", "cli_myapp:app"],
+        env={**os.environ, "PERDURE_URL": perdure.url},
+        cwd=perdure.directory,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while perdure.json("jobs", "show", job_id)["reason"] != "parked":
+            assert process.poll() is None
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+    assert "1 job of tasks that no worker knew" in findings(perdure)["problem"]

@@ -20,6 +20,7 @@ from perdure.model.event import AttemptEnded
 from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
 from perdure.runtime.committer import Committer
+from perdure.runtime.outage import Outage
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Want
@@ -59,7 +60,7 @@ def test_a_single_result_is_committed_at_once_and_not_when_a_batch_is_full():
             store=store,
             clock=clock,
             observer=Silent(),
-            trouble=Trouble("committer", clock=clock, random=Random(1), observer=Silent()),
+            trouble=Trouble("committer", random=Random(1), outage=Outage("worker", clock=clock, observer=Silent())),
             is_trusted=lambda: True,
             done=lambda batch: committed.set(),
         )

@@ -110,8 +110,8 @@ def _serve(channel: socket.socket) -> None:
         # What was imported may have set handlers of its own for these signals.
         _ignore_stops()
         _send(channel, Ready(token=call.token))
-        msgspec.json.decode(_receive(channel), type=Begin)
-        if os.getppid() != hello.worker:
+        word = msgspec.json.decode(_receive(channel), type=Begin)
+        if os.getppid() != hello.worker or word.token != call.token:
             raise EOFError  # the word outlived its sender in the socket
         ending = _run(call, found) if callable(found) else found
         is_reusable = imports.is_prepared

@@ -19,6 +19,9 @@ LIFELINE = "PERDURE_LIFELINE"
 """The environment variable with the descriptor of the pipe by which a worker notices that its supervisor is gone."""
 
 _QUICK = 5.0
+_START = 60.0
+"""Within how many seconds an exit with a code of refusal counts as a refusal to start; imports may take long."""
+
 _LONGEST_PAUSE = 10.0
 _REFUSALS = frozenset({2, 4, 5})
 
@@ -139,12 +142,13 @@ class _Place:
         if code is None:
             return None
         pid, self._process, self.code = self._process.pid, None, code
-        is_quick = self._clock.monotonic() - self._started < _QUICK
+        lived = self._clock.monotonic() - self._started
+        is_quick = lived < _QUICK
         self._deaths = self._deaths + 1 if is_quick else 0
         pause = min(0.1 * 2.0 ** (self._deaths - 1), _LONGEST_PAUSE) if self._deaths else 0.0
         self._due = self._clock.monotonic() + pause
         self._generation += 1
-        return _Ended(pid, code, pause, self._generation == 1 and is_quick)
+        return _Ended(pid, code, pause, self._generation == 1 and lived < _START)
 
     def signal(self, number: int) -> None:
         if self._process is not None and self._process.poll() is None:
