@@ -4,7 +4,7 @@ BIN := .venv/bin
 EXAMPLES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch pytest chaos test-long test-fresh bench instructions pictures lock clean
+.PHONY: help setup demo test lint format types arch pytest chaos hostile test-long test-fresh bench instructions pictures lock clean
 
 help:            ## show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ pytest: setup    ## all tests, in parallel
 
 chaos: setup     ## the long crash campaign (several minutes)
 	@PERDURE_CHAOS=long $(BIN)/python -m pytest tests/chaos -n 2
+
+hostile: setup   ## hostile clients and shortages of resources at full size (several minutes)
+	@PERDURE_HOSTILE=long $(BIN)/python -m pytest tests/hostile -n 2
 
 test-long: setup ## older servers, a Redis Cluster, worker tests on Redis, property tests with fresh seeds
 	@PERDURE_TEST_POSTGRES_MAJOR=16 $(BIN)/python -m pytest tests/conformance tests/engine_postgres -k postgres -n auto
