@@ -64,6 +64,9 @@ class Settings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     tokens: Annotated[tuple[str, ...] | None, "who may use the API: `SCOPES:sha256:HASH` each; see rest.md"] = None
     token_file: Annotated[str | None, "a file with more of them, one a line"] = None
     hosts: Annotated[tuple[str, ...] | None, "the host names the API answers to, beside this machine's own"] = None
+    redact: Annotated[
+        tuple[str, ...] | None, "whose values are not shown, by the names of keys; `default` is a list; see rest.md"
+    ] = ("default",)
     max_body: Annotated[int, "the largest body of a request to the API, in bytes"] = 1024 * 1024
     max_connections: Annotated[int | None, "how many connections the API keeps open; unset: what open files allow"] = (
         None

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
-from tests.observe.told import attempt, raised
+from tests.observe.told import NOW, attempt, raised
 from tests.web.conftest import connected, make_app
 from tests.web.test_auth import HOST, raw
 
@@ -84,7 +84,7 @@ def _events() -> list[Event]:
         LeaseExpired(worker=name, held=1),
         WorkerReaped(worker=name, jobs=1),
         StoreTrouble(part=name, error=name, retry_in=timedelta(seconds=1)),
-        TicksFired(schedule=name, ticks=(), skipped=2),
+        TicksFired(schedule=name, ticks=(), skipped=2, fired_at=NOW),
         ScheduleBroken(schedule=name, problem=name),
     ]
 

@@ -5,13 +5,12 @@ Times are ISO text ending in `Z`, durations are seconds, arguments and results a
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from perdure.admin.inspect import Stats
+from perdure.admin.payload_view import EVERYTHING, PayloadView
 from perdure.admin.schedules import description
-from perdure.model.failure import Failure
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
 from perdure.model.queue_settings import QueueSettings
@@ -23,8 +22,8 @@ from perdure.store.workers import WorkerInfo
 Document = dict[str, Any]
 
 
-def job_document(job: Job) -> Document:
-    """A job with all that is kept of it."""
+def job_document(job: Job, view: PayloadView = EVERYTHING) -> Document:
+    """A job with all that is kept of it, as far as the view shows it."""
     return {
         "id": job.id,
         "task": job.task,
@@ -33,8 +32,8 @@ def job_document(job: Job) -> Document:
         "state": job.state,
         "lane": job.lane,
         "reason": job.reason,
-        "args": payload(job.args),
-        "result": None if job.result is None else payload(job.result),
+        "args": view.payload(job.args),
+        "result": None if job.result is None else view.payload(job.result),
         "priority": job.priority,
         "delivery": job.delivery,
         "unique": job.unique,
@@ -45,7 +44,7 @@ def job_document(job: Job) -> Document:
         "failures": job.failures,
         "recoveries": job.recoveries,
         "delay": seconds(job.delay),
-        "error": None if job.error is None else failure_document(job.error),
+        "error": None if job.error is None else view.failure(job.error),
         "group": job.error.fingerprint(job.task) if job.error is not None and job.state == "dead" else None,
         "worker": job.worker,
         "is_cancelling": job.is_cancelling,
@@ -59,7 +58,7 @@ def job_document(job: Job) -> Document:
     }
 
 
-def forward_document(forward: Forward | None) -> Document | None:
+def forward_document(forward: Forward | None, view: PayloadView = EVERYTHING) -> Document | None:
     """How far the forwarding of a dead job is; None when it is not to be forwarded."""
     if forward is None:
         return None
@@ -67,36 +66,25 @@ def forward_document(forward: Forward | None) -> Document | None:
         "state": forward.state,
         "sink": forward.sink,
         "tries": forward.tries,
-        "error": forward.error,
+        "error": None if forward.error is None else view.text(forward.error),
         "next_at": moment(forward.next_at),
         "tried_at": moment(forward.tried_at),
         "forwarded_at": moment(forward.forwarded_at),
     }
 
 
-def attempt_document(attempt: Attempt) -> Document:
+def attempt_document(attempt: Attempt, view: PayloadView = EVERYTHING) -> Document:
     """One attempt."""
     return {
         "attempt": attempt.attempt,
         "retry_count": attempt.attempt - 1,
         "outcome": attempt.outcome,
         "reason": attempt.reason,
-        "error": None if attempt.error is None else failure_document(attempt.error),
+        "error": None if attempt.error is None else view.failure(attempt.error),
         "worker": attempt.worker,
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "delay": seconds(attempt.delay),
-    }
-
-
-def failure_document(failure: Failure) -> Document:
-    """A failure; `lineage` is for rules, not for readers."""
-    return {
-        "type": failure.type,
-        "message": failure.message,
-        "detail": failure.detail,
-        "frame": failure.frame,
-        "trace": failure.trace,
     }
 
 
@@ -143,7 +131,7 @@ def worker_document(worker: WorkerInfo, now: datetime) -> Document:
     }
 
 
-def group_document(group: ErrorGroup) -> Document:
+def group_document(group: ErrorGroup, view: PayloadView = EVERYTHING) -> Document:
     """An error group."""
     return {
         "fingerprint": group.fingerprint,
@@ -151,13 +139,13 @@ def group_document(group: ErrorGroup) -> Document:
         "count": group.count,
         "first_at": moment(group.first_at),
         "last_at": moment(group.last_at),
-        "sample": None if group.sample is None else failure_document(group.sample),
+        "sample": None if group.sample is None else view.failure(group.sample),
         "sample_id": group.sample_id,
     }
 
 
-def schedule_document(schedule: Schedule) -> Document:
-    """A schedule with its definition, how it stands, and what it has done."""
+def schedule_document(schedule: Schedule, view: PayloadView = EVERYTHING) -> Document:
+    """A schedule with its definition, how it stands, and what it has done, as far as the view shows it."""
     known = schedule.definition
     return {
         "name": schedule.name,
@@ -171,7 +159,7 @@ def schedule_document(schedule: Schedule) -> Document:
         "missed": known.missed,
         "origin": schedule.origin,
         "task": known.task,
-        "args": payload(known.args),
+        "args": view.payload(known.args),
         "queue": known.queue,
         "priority": known.priority,
         "delivery": known.delivery,
@@ -201,14 +189,6 @@ def stats_document(stats: Stats) -> Document:
         "forwards": dict(stats.forwards),
         "queues": [queue_document(queue, stats.at) for queue in stats.queues],
     }
-
-
-def payload(text: bytes) -> Any:
-    """Stored JSON text as a value; text that is no JSON is given as text, so that nothing is hidden."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text.decode("utf-8", "backslashreplace")
 
 
 def moment(at: datetime | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from perdure.admin.document import Document, forward_document, seconds
 from perdure.admin.forecast import Forecast, Span, forecast
+from perdure.admin.payload_view import EVERYTHING, PayloadView
 from perdure.model.explain import Explanation
 from perdure.model.forward import Forward
 from perdure.model.presets import PRESETS
@@ -50,7 +51,9 @@ def waits_document(found: Forecast, limit: int) -> Document:
     }
 
 
-def explanation_document(explanation: Explanation, limit: int, forward: Forward | None = None) -> Document:
+def explanation_document(
+    explanation: Explanation, limit: int, forward: Forward | None = None, view: PayloadView = EVERYTHING
+) -> Document:
     """The policy that holds for a task or a job, each value with its origin, its waits, and how far its forward is."""
     policy = explanation.retry.with_limit(explanation.limit)
     return {
@@ -68,7 +71,7 @@ def explanation_document(explanation: Explanation, limit: int, forward: Forward 
             for limit in explanation.limits
         ],
         "retry": str(explanation.retry),
-        "forward": forward_document(forward),
+        "forward": forward_document(forward, view),
         **waits_document(forecast(policy), limit),
     }
 

@@ -15,7 +15,7 @@ from perdure.cli import output
 from perdure.cli.export import export_dead
 from perdure.cli.jobs import print_page
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import confirm, destructive_options, filter_options, store_options
+from perdure.cli.options import confirm, destructive_options, filter_options, reveal_option, store_options
 from perdure.cli.output import Column, plural
 from perdure.cli.progress import progress
 from perdure.cli.session import Session
@@ -42,27 +42,30 @@ def dlq() -> None:
 @filter_options(state=False)
 @click.option("--limit", default=50, show_default=True, metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="ID", help="Go on after this job: the next_cursor of the page before.")
+@reveal_option
 @store_options
-def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None) -> None:
+def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None, reveals: bool) -> None:
     """List dead jobs, newest first."""
     with session.store() as store:
         page = inspect.dead_letters(store, filters, limit=limit, cursor=cursor).wait()
         found = store.forwards([job.id for job in page]).wait()
         now = store.now().wait()
-    print_page(session, page, now, found)
+    print_page(session, page, now, session.view(reveals=reveals), found)
 
 
 @dlq.command()
 @filter_options(state=False)
 @click.option("--limit", default=50, show_default=True, metavar="N", help="At most so many, up to 1000.")
+@reveal_option
 @store_options
-def groups(session: Session, filters: dict[str, Any], limit: int) -> None:
+def groups(session: Session, filters: dict[str, Any], limit: int, reveals: bool) -> None:
     """Group dead jobs by how they failed, largest group first."""
     with session.store() as store:
         found = error_groups.groups(store, filters, limit=limit).wait()
         now = store.now().wait()
+    view = session.view(reveals=reveals)
     if session.is_json:
-        session.emit({"groups": [group_document(group) for group in found]})
+        session.emit({"groups": [group_document(group, view) for group in found]})
         return
     if not found:
         output.aside("No dead job matches.")
@@ -72,7 +75,7 @@ def groups(session: Session, filters: dict[str, Any], limit: int) -> None:
             group.fingerprint,
             str(group.count),
             group.task,
-            str(group.sample) if group.sample else "-",
+            view.text(str(group.sample)) if group.sample else "-",
             output.relative(group.first_at, now),
             output.relative(group.last_at, now),
         ]
@@ -84,14 +87,15 @@ def groups(session: Session, filters: dict[str, Any], limit: int) -> None:
 
 @dlq.command()
 @click.argument("job_id")
+@reveal_option
 @store_options
-def show(session: Session, job_id: str) -> None:
+def show(session: Session, job_id: str, reveals: bool) -> None:
     """Show one dead job: why it died, every attempt, its arguments, and what can be done."""
     with session.store() as store:
         job = inspect.get(store, job_id).wait()
         if job.state != "dead":
             raise WrongState(f"The job {job.id} is {job.state}, not dead.", f"perdure jobs show {job.id}")
-        show_job(session, store, job_id)
+        show_job(session, store, job_id, session.view(reveals=reveals))
 
 
 @dlq.command(name="replay")
@@ -174,11 +178,13 @@ def discard(
 @click.option("--output", "-o", "path", default="-", metavar="FILE", help="Where to write; - is stdout.")
 @click.option("--history", "has_history", is_flag=True, help="Add every attempt to each job.")
 @click.option("--yes", "-y", is_flag=True, help="Overwrite a file that exists.")
+@reveal_option
 @store_options
-def export(session: Session, filters: dict[str, Any], path: str, has_history: bool, yes: bool) -> None:
+def export(session: Session, filters: dict[str, Any], path: str, has_history: bool, yes: bool, reveals: bool) -> None:
     """Write dead jobs as JSON lines, one job a line, newest first."""
     with session.store() as store:
-        export_dead(session, store, filters, path=path, has_history=has_history, may_overwrite=yes)
+        view = session.view(reveals=reveals)
+        export_dead(session, store, filters, path=path, has_history=has_history, view=view, may_overwrite=yes)
 
 
 def _select(store: Store, job_ids: tuple[str, ...], filters: dict[str, Any], is_all: bool) -> Selection:

@@ -23,6 +23,7 @@ from perdure.model.limit import HIGHEST_LIMIT
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from perdure.admin.payload_view import PayloadView
     from perdure.app import App
     from perdure.model.explain import Explanation
     from perdure.model.forward import Forward
@@ -68,14 +69,14 @@ def explain(session: Session, name: str) -> None:
     if is_job and not session.has_app:
         faults.warn("no app is given (--app), so what the task and queue say is not known.")
     if session.is_json:
-        session.emit(explanation_document(explanation, 1_000, forward))
+        session.emit(explanation_document(explanation, 1_000, forward, session.view()))
         return
     output.say(explanation.subject)
     output.say("")
     output.table(_COLUMNS, [[line.name, line.value, line.origin] for line in explanation.lines])
     _print_limits(explanation)
     if job is not None and job.state == "dead" and (forward or explanation.sink):
-        _print_forward(job, forward, now)
+        _print_forward(job, forward, now, session.view())
     output.heading("when it fails every time")
     if any(line.name == "delivery" and line.value == "at most once" for line in explanation.lines):
         output.say("  It is delivered at most once, so it runs once, whatever the policy says.")
@@ -98,12 +99,12 @@ def _print_limits(explanation: Explanation) -> None:
     output.table(_LIMIT_COLUMNS, rows)
 
 
-def _print_forward(job: Job, forward: Forward | None, now: datetime) -> None:
+def _print_forward(job: Job, forward: Forward | None, now: datetime, view: PayloadView) -> None:
     output.heading("how far its forwarding is")
     if forward is None:
         output.say("  It died when it had no sink, and stays here unless you ask for it:")
     else:
-        output.fields(forward_facts(forward, now))
+        output.fields(forward_facts(forward, now, view))
     if forward is None or forward.state in ("failing", "stopped"):
         output.say(f"  perdure dlq forward {job.id}")
 

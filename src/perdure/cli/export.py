@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from perdure.admin import inspect
 from perdure.admin.document import attempt_document, forward_document, job_document
+from perdure.admin.payload_view import PayloadView
 from perdure.cli import output
 from perdure.cli.output import plural
 from perdure.cli.private_file import private_file
@@ -18,7 +19,8 @@ from perdure.cli.session import Session
 from perdure.model.job import Job
 from perdure.store import Store
 
-_PAGE = 500
+_PAGE = 50
+"""How many jobs are loaded at once: each may have several hundred kilobytes of payload."""
 
 
 def export_dead(
@@ -28,6 +30,7 @@ def export_dead(
     *,
     path: str,
     has_history: bool,
+    view: PayloadView,
     may_overwrite: bool,
 ) -> None:
     """Write every matching dead job to the file, or to stdout for `-`."""
@@ -40,10 +43,10 @@ def export_dead(
     ):
         for job in _all(store, wanted):
             forward = store.forwards([job.id]).wait().get(job.id)
-            document = {**job_document(job), "forward": forward_document(forward)}
+            document = {**job_document(job, view), "forward": forward_document(forward, view)}
             if has_history:
                 attempts = store.history(job.id, 1_000).wait()
-                document["attempts"] = [attempt_document(attempt) for attempt in attempts]
+                document["attempts"] = [attempt_document(attempt, view) for attempt in attempts]
             target.write(json.dumps(document) + "\n")
             done += 1
             tell(1)

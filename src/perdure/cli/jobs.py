@@ -10,10 +10,18 @@ import click
 
 from perdure.admin import inspect, operate
 from perdure.admin.document import forward_document, job_document
+from perdure.admin.payload_view import PayloadView
 from perdure.cli import faults, output
 from perdure.cli.enqueue import read_at, read_limit
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import confirm, destructive_options, filter_options, read_duration, store_options
+from perdure.cli.options import (
+    confirm,
+    destructive_options,
+    filter_options,
+    read_duration,
+    reveal_option,
+    store_options,
+)
 from perdure.cli.output import Column, plural
 from perdure.cli.progress import progress
 from perdure.cli.session import Session
@@ -44,22 +52,24 @@ def jobs() -> None:
 @filter_options(state=True)
 @click.option("--limit", default=50, show_default=True, metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="ID", help="Go on after this job: the next_cursor of the page before.")
+@reveal_option
 @store_options
-def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None) -> None:
+def ls(session: Session, filters: dict[str, Any], limit: int, cursor: str | None, reveals: bool) -> None:
     """List jobs, newest first."""
     with session.store() as store:
         page = inspect.list(store, filters, limit=limit, cursor=cursor).wait()
         now = store.now().wait()
-    print_page(session, page, now)
+    print_page(session, page, now, session.view(reveals=reveals))
 
 
 @jobs.command()
 @click.argument("job_id")
+@reveal_option
 @store_options
-def show(session: Session, job_id: str) -> None:
+def show(session: Session, job_id: str, reveals: bool) -> None:
     """Show one job: its state and why, every attempt, its arguments, and what can be done."""
     with session.store() as store:
-        show_job(session, store, job_id)
+        show_job(session, store, job_id, session.view(reveals=reveals))
 
 
 @jobs.command()
@@ -128,19 +138,23 @@ def set_(session: Session, job_ids: tuple[str, ...], unset: tuple[str, ...], **o
 
 
 def print_page(
-    session: Session, page: inspect.Page[Job], now: datetime, forwards: Mapping[JobId, Forward] | None = None
+    session: Session,
+    page: inspect.Page[Job],
+    now: datetime,
+    view: PayloadView,
+    forwards: Mapping[JobId, Forward] | None = None,
 ) -> None:
     """Print a page of jobs and how to get the next; of dead letters with how far their forwarding is."""
     if session.is_json:
-        jobs = [job_document(job) for job in page]
+        jobs = [job_document(job, view) for job in page]
         if forwards is not None:
-            jobs = [{**job, "forward": forward_document(forwards.get(job["id"]))} for job in jobs]
+            jobs = [{**job, "forward": forward_document(forwards.get(job["id"]), view)} for job in jobs]
         session.emit({"jobs": jobs, "next_cursor": page.next_cursor})
         return
     if not page:
         output.aside("No job matches.")
         return
-    rows = [_row(job, now) for job in page]
+    rows = [_row(job, now, view) for job in page]
     if forwards:
         for job, row in zip(page, rows, strict=True):
             row.insert(-1, forward_brief(forwards.get(job.id), now))
@@ -151,9 +165,9 @@ def print_page(
         output.aside(f"There are more: add --cursor {page.next_cursor}")
 
 
-def _row(job: Job, now: datetime) -> list[str]:
+def _row(job: Job, now: datetime, view: PayloadView) -> list[str]:
     moment = job.ended_at or (job.state == "running" and job.started_at) or job.run_at
-    why = ": ".join(part for part in (job.reason, str(job.error) if job.error else None) if part)
+    why = ": ".join(part for part in (job.reason, view.text(str(job.error)) if job.error else None) if part)
     return [
         job.id,
         job.task,

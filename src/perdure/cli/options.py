@@ -83,6 +83,9 @@ def destructive_options(command: C) -> C:
     return click.option("--dry-run", is_flag=True, help="Only say how many jobs it would change.")(command)
 
 
+reveal_option = click.option("--reveal", "reveals", is_flag=True, help="Show the values of secret keys, too.")
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before destructive work; refuses where nobody can be asked."""
     if yes:

@@ -12,7 +12,7 @@ from perdure.admin.document import moment, schedule_document
 from perdure.cli import faults, output
 from perdure.cli.enqueue import read_arguments, read_limit
 from perdure.cli.lazy import SuggestingGroup
-from perdure.cli.options import app_options, confirm, destructive_options, read_duration, store_options
+from perdure.cli.options import app_options, confirm, destructive_options, read_duration, reveal_option, store_options
 from perdure.cli.output import Column
 from perdure.cli.session import Session
 from perdure.cli.show import pretty
@@ -46,14 +46,16 @@ def schedules() -> None:
 @schedules.command()
 @click.option("--limit", default=50, show_default=True, metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="NAME", help="Go on after this schedule: the next_cursor of the page before.")
+@reveal_option
 @store_options
-def ls(session: Session, limit: int, cursor: str | None) -> None:
+def ls(session: Session, limit: int, cursor: str | None, reveals: bool) -> None:
     """List the schedules by name."""
     with session.store() as store:
         page = service.schedules(store, limit=limit, cursor=cursor).wait()
         now = store.now().wait()
     if session.is_json:
-        documents = [schedule_document(schedule) for schedule in page]
+        view = session.view(reveals=reveals)
+        documents = [schedule_document(schedule, view) for schedule in page]
         session.emit({"schedules": documents, "next_cursor": page.next_cursor})
         return
     if not page:
@@ -127,7 +129,7 @@ def add(
     if not session.has_app and http is None:
         faults.warn("no app is given (--app), so the task's name and arguments were not checked.")
     if session.is_json:
-        session.emit(schedule_document(made))
+        session.emit(schedule_document(made, session.view()))
     else:
         output.say(
             f"The schedule {name} fires {service.description(made)}, next {output.when(made.next_tick_at, now)}."
@@ -136,19 +138,21 @@ def add(
 
 @schedules.command()
 @click.argument("name")
+@reveal_option
 @store_options
-def show(session: Session, name: str) -> None:
+def show(session: Session, name: str, reveals: bool) -> None:
     """Show one schedule: its rule in words, how it stands, its next ticks, and its jobs' arguments."""
     with session.store() as store:
         schedule = service.schedule(store, name).wait()
         ticks = [] if schedule.standing == "broken" else service.next_ticks(store, name, 5).wait()
         now = store.now().wait()
+    view = session.view(reveals=reveals)
     if session.is_json:
-        session.emit({**schedule_document(schedule), "next_ticks": [moment(tick) for tick in ticks]})
+        session.emit({**schedule_document(schedule, view), "next_ticks": [moment(tick) for tick in ticks]})
         return
     output.fields(_facts(schedule, now))
     output.heading("arguments")
-    output.say(pretty(schedule.definition.args))
+    output.say(pretty(schedule.definition.args, view))
     if schedule.standing == "active":
         output.heading("next ticks")
         _print_lines(schedule.definition.tz, ticks, now)

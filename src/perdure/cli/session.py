@@ -11,6 +11,7 @@ from perdure.cli import output
 from perdure.errors import EngineUnreachable
 
 if TYPE_CHECKING:
+    from perdure.admin.payload_view import PayloadView
     from perdure.app import App
     from perdure.store import Store
 
@@ -26,6 +27,7 @@ class Session:
     def __init__(self, *, url: str | None, is_json: bool, app: str | None = None) -> None:
         self._url = url
         self._app = app
+        self._redact: tuple[str, ...] | None = ("default",)
         self.is_json = is_json
 
     @property
@@ -70,6 +72,7 @@ class Session:
             opened = load_app(self._app, url=self._url)
         else:
             opened = App(self._url, **options)
+        self._redact = opened.settings.redact
         try:
             if not may_create:
                 _require_file(opened.settings.url)
@@ -82,6 +85,13 @@ class Session:
         """The open store of an existing installation."""
         with self.app(**options) as opened:
             yield opened.store
+
+    def view(self, *, reveals: bool = False) -> PayloadView:
+        """What is shown of payloads: all but secrets, by the rules of the app that was opened last."""
+        from perdure.admin.payload_view import PayloadView  # here, so that help does not wait for it
+        from perdure.model.redact import Redactor
+
+        return PayloadView(redactor=None if reveals else Redactor(self._redact))
 
     def emit(self, document: Any) -> None:
         """Print for a program."""

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from perdure.admin import inspect
-from perdure.admin.document import attempt_document, forward_document, job_document, moment, payload
+from perdure.admin.document import attempt_document, forward_document, job_document, moment
+from perdure.admin.payload_view import PayloadView
 from perdure.admin.scheduled import ScheduledJob
 from perdure.admin.schedules import description
 from perdure.cli import output
@@ -21,7 +22,7 @@ from perdure.store import Store
 _TRACE_LINES = 12
 
 
-def show_job(session: Session, store: Store, job_id: str) -> None:
+def show_job(session: Session, store: Store, job_id: str, view: PayloadView) -> None:
     """Print everything about a job; of one that was made with a schedule, over all of its runs."""
     found = inspect.look_up(store, job_id).wait()
     now = store.now().wait()
@@ -38,22 +39,23 @@ def show_job(session: Session, store: Store, job_id: str) -> None:
     if session.is_json:
         session.emit(
             {
-                **job_document(job),
-                "forward": forward_document(forward),
+                **job_document(job, view),
+                "forward": forward_document(forward, view),
                 "why": why,
-                "attempts": [_attempt_document(attempt, job) for attempt in attempts],
+                "attempts": [_attempt_document(attempt, job, view) for attempt in attempts],
                 **({} if scheduled is None else _scheduled_document(scheduled, schedule)),
                 "next": steps,
             }
         )
         return
-    output.fields(_facts(job, why, now) + _schedule_facts(job, scheduled, schedule, now) + forward_facts(forward, now))
+    facts = _facts(job, why, now) + _schedule_facts(job, scheduled, schedule, now) + forward_facts(forward, now, view)
+    output.fields(facts)
     output.heading("arguments")
-    output.say(pretty(job.args))
+    output.say(pretty(job.args, view))
     if job.result is not None:
         output.heading("result")
-        output.say(pretty(job.result))
-    _print_attempts(attempts, job, now)
+        output.say(pretty(job.result, view))
+    _print_attempts(attempts, job, now, view)
     output.heading("what you can do")
     for step in steps:
         output.say(f"  {step}")
@@ -76,7 +78,7 @@ def _tries(forward: Forward) -> str:
     return output.plural(forward.tries, "try")
 
 
-def forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str]]:
+def forward_facts(forward: Forward | None, now: datetime, view: PayloadView) -> list[tuple[str, str]]:
     """How far a forwarding is, and what comes next."""
     if forward is None:
         return []
@@ -85,7 +87,7 @@ def forward_facts(forward: Forward | None, now: datetime) -> list[tuple[str, str
         ("sink", forward.sink or "not known before the first try"),
     ]
     if forward.error is not None:
-        facts.append(("refused", output.one_line(forward.error)))
+        facts.append(("refused", output.one_line(view.text(forward.error))))
     if forward.next_at is not None:
         facts.append(("next try", output.when(forward.next_at, now)))
     if forward.forwarded_at is not None:
@@ -158,13 +160,13 @@ def _scheduled_document(scheduled: ScheduledJob, schedule: Schedule | None) -> d
     }
 
 
-def _attempt_document(attempt: Attempt, job: Job) -> dict[str, Any]:
+def _attempt_document(attempt: Attempt, job: Job, view: PayloadView) -> dict[str, Any]:
     """An attempt; of a run with an id of its own with that id."""
-    document = attempt_document(attempt)
+    document = attempt_document(attempt, view)
     return document if attempt.job_id == job.id else {**document, "run_id": attempt.job_id}
 
 
-def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
+def _print_attempts(attempts: list[Attempt], job: Job, now: datetime, view: PayloadView) -> None:
     output.heading("attempts, newest first")
     if not attempts:
         output.say("  none yet")
@@ -175,20 +177,22 @@ def _print_attempts(attempts: list[Attempt], job: Job, now: datetime) -> None:
         run = "" if attempt.job_id == job.id else f", run {attempt.job_id}"
         output.say(f"  {attempt.attempt}  {attempt.outcome}  {output.when(attempt.started_at, now)}{took}{run}")
         if attempt.error is not None:
-            output.say(f"     {output.one_line(str(attempt.error))}")
+            output.say(f"     {output.one_line(view.text(str(attempt.error)))}")
             if attempt.error.detail:
-                output.say(f"     {output.one_line(json.dumps(attempt.error.detail, ensure_ascii=False))}")
+                output.say(
+                    f"     {output.one_line(json.dumps(view.failure(attempt.error)['detail'], ensure_ascii=False))}"
+                )
         if attempt.delay is not None and not (job.is_final and attempt.attempt == job.attempt):
             output.say(f"     then a wait of {output.rough(attempt.delay)} was chosen")
     if job.error is not None and job.error.trace:
         output.heading("where the last error came from")
-        for line in job.error.trace.rstrip().splitlines()[-_TRACE_LINES:]:
+        for line in view.text(job.error.trace).rstrip().splitlines()[-_TRACE_LINES:]:
             output.say(f"  {line.rstrip()}")
 
 
-def pretty(text: bytes) -> str:
+def pretty(text: bytes, view: PayloadView) -> str:
     """Stored JSON text, indented for people."""
-    value = payload(text)
+    value = view.payload(text)
     return "  " + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
 
 

@@ -17,13 +17,14 @@ def token() -> None:
 
 @token.command()
 @click.option(
-    "--scope", "scopes", default="read", show_default=True, metavar="A,B", help="Of read, enqueue, write, admin."
+    "--scope", "scopes", default="read", show_default=True, metavar="A,B", help="Of read, args, enqueue, write, admin."
 )
 @store_options
 def new(session: Session, scopes: str) -> None:
     """Make a token, and the entry by which a server knows it; nothing is stored.
 
-    read looks at everything, enqueue makes jobs, write does both and all that operators do, admin everything.
+    read looks at everything but arguments and results, args at those, too; enqueue makes jobs; write reads, makes jobs
+    and does all that operators do; admin does everything.
     """
     from perdure.web.auth import new_token, read_scopes  # here, so that help does not wait for it
 

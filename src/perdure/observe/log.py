@@ -29,6 +29,7 @@ from perdure.model.event import (
 )
 from perdure.model.failure import clean
 from perdure.model.job import is_job_id
+from perdure.model.redact import Redactor
 from perdure.observe.log_stream import Line, write
 from perdure.wording import plural
 
@@ -40,7 +41,10 @@ _SENTENCE = 200
 
 
 class LogObserver:
-    """Tells events to the logger `perdure`."""
+    """Tells events to the logger `perdure`, without the secrets that error messages may have in them."""
+
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
 
     def tell(self, event: Event) -> None:
         if type(event) is not JobsEnqueued:  # of which nothing is said
@@ -58,17 +62,17 @@ class LogObserver:
                 if outcome.state == "succeeded" and outcome.note is None:
                     plain = outcome
                     continue
-            line = _line(event)
+            line = _line(event, self._redactor)
             if line is not None:
                 lines.append(line)
         if lines:
             write(lines)
 
 
-def _line(event: Event) -> Line | None:
+def _line(event: Event, redactor: Redactor) -> Line | None:
     match event:
         case AttemptEnded():
-            return _attempt(event)
+            return _attempt(event, redactor)
         case JobsEnqueued():
             return None
         case CommitLost(job=job, outcome=outcome):
@@ -83,7 +87,7 @@ def _line(event: Event) -> Line | None:
             text = f"Dead job {_shown_id(job_id, schedule)} was handed to {sink}{_run(job_id, schedule)}"
             return logging.INFO, text, fields
         case ForwardFailed():
-            return _forward_failed(event)
+            return _forward_failed(event, redactor)
         case WorkerStarted(worker=worker, queues=queues, concurrency=concurrency):
             fields = {"event": "worker_started", "worker": worker}
             text = f"Worker {worker} serves {', '.join(queues)} with {plural(concurrency, 'slot')}"
@@ -101,6 +105,7 @@ def _line(event: Event) -> Line | None:
             text = f"Worker {worker} vanished; its {plural(jobs, 'job')} {_were(jobs)} recovered"
             return logging.WARNING, text, fields
         case StoreTrouble(part=part, error=error, retry_in=retry_in):
+            error = redactor.text(error)
             fields = {"event": "store_trouble", "part": part, "error": error}
             text = f"The {part} cannot reach the store and keeps trying (next in {format_duration(retry_in)}): {error}"
             return logging.ERROR, text, fields
@@ -120,7 +125,7 @@ def _line(event: Event) -> Line | None:
             assert_never(event)
 
 
-def _attempt(event: AttemptEnded) -> Line:
+def _attempt(event: AttemptEnded, redactor: Redactor) -> Line:
     job, outcome = event.job, event.outcome
     fields: dict[str, object] = {
         "event": f"attempt_{outcome.attempt}",
@@ -135,7 +140,7 @@ def _attempt(event: AttemptEnded) -> Line:
     }
     why = ""
     if outcome.error is not None:
-        text = str(outcome.error)
+        text = redactor.text(str(outcome.error))
         fields["error"] = error = clean(text, 300)
         first = text.partition("\n")[0]
         # Most errors are one short line, which is clean.
@@ -150,8 +155,8 @@ def _attempt(event: AttemptEnded) -> Line:
     return level, _sentence(event, why), fields
 
 
-def _forward_failed(event: ForwardFailed) -> Line:
-    error = clean(event.error, 300)
+def _forward_failed(event: ForwardFailed, redactor: Redactor) -> Line:
+    error = clean(redactor.text(event.error), 300)
     fields: dict[str, object] = {
         "event": "forward_failed",
         **_names(event.job, event.schedule),

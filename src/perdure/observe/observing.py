@@ -13,6 +13,7 @@ from perdure.clock import Clock
 from perdure.errors import BadSetting
 from perdure.model.event import JobsEnqueued, Observer, Tracing
 from perdure.model.job import JobId, NewJob
+from perdure.model.redact import Redactor
 from perdure.observe.fanout import Fanout
 from perdure.observe.log import LogObserver
 from perdure.observe.look import Look
@@ -63,7 +64,7 @@ class Observing:
         self._endpoint: Endpoint | None = None
         self.metrics = MetricsObserver()
         self.tracing: Tracing | None = None
-        observers: list[Observer] = [self.metrics, observer or LogObserver()]
+        observers: list[Observer] = [self.metrics, observer or LogObserver(Redactor(settings.redact))]
         if settings.otel:
             observers.append(self._trace())
         self.observer = Fanout(observers)

@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from perdure.app import App
 from perdure.errors import EngineUnreachable, Refused, UsageError
+from perdure.model.redact import Redactor
 from perdure.runtime.start import in_daemon_thread
 from perdure.store import Store
 from perdure.web.auth import Access
@@ -28,7 +29,8 @@ class Desk:
         self.app = app
         self.access = access
         self.accepts_any_task = accepts_any_task
-        self.live = Live(self.store)
+        self.redactor = Redactor(app.settings.redact)
+        self.live = Live(self.store, redactor=self.redactor)
         self.simulating = asyncio.Semaphore(1)
         self.is_draining = False
         self._opening: asyncio.Future[Store] | None = None

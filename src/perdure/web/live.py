@@ -20,9 +20,11 @@ import msgspec
 from perdure.admin import inspect
 from perdure.admin.document import job_document, queue_document, stats_document
 from perdure.admin.inspect import Stats
+from perdure.admin.payload_view import EVERYTHING, PayloadView
 from perdure.errors import PerdureError
 from perdure.log_limit import LogLimit
 from perdure.model.job import Job, JobId, is_job_id
+from perdure.model.redact import Redactor
 from perdure.store import Store
 from perdure.store.reads import JobFilter
 
@@ -84,15 +86,19 @@ class Subscription:
 class Live:
     """The poller and its subscribers."""
 
-    def __init__(self, store: Callable[[], Awaitable[Store]], *, interval: float = INTERVAL) -> None:
+    def __init__(
+        self, store: Callable[[], Awaitable[Store]], *, interval: float = INTERVAL, redactor: Redactor | None = None
+    ) -> None:
         self._store = store
+        # Events go to all who listen, so they show what any reader may see.
+        self._payloads = PayloadView(redactor=redactor, shows_payloads=False)
         self._interval = interval
         self._boot = secrets.token_hex(4)
         self._number = 0
         self._kept: deque[LiveEvent] = deque(maxlen=_KEPT)
         self._subscribers: set[Subscription] = set()
         self._polling: asyncio.Task[None] | None = None
-        self._view = View()
+        self._view = View(self._payloads)
         self._is_closed = False
         self._warnings = LogLimit()
 
@@ -125,7 +131,7 @@ class Live:
             # What happens while nobody listens is not known, so nobody may go on from before it.
             self._kept.clear()
             self._boot = secrets.token_hex(4)
-            self._view = View()
+            self._view = View(self._payloads)
 
     def close(self) -> None:
         """Let every client go and take no new ones."""
@@ -187,7 +193,8 @@ class Live:
 class View:
     """What the poller knows: the numbers, and the jobs that it has met and that have not ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, payloads: PayloadView = EVERYTHING) -> None:
+        self._payloads = payloads
         self.stats: Stats | None = None
         self._queues: Mapping[str, Any] = {}
         self._newest: JobId | None = None
@@ -212,7 +219,7 @@ class View:
 
     async def _looked_at(self, store: Store, ids: list[JobId]) -> list[tuple[str, Any]]:
         jobs = await inspect.get_many(store, ids) if ids else []
-        return [("job", _brief(job)) for job in jobs if self._note(job)]
+        return [("job", _brief(job, self._payloads)) for job in jobs if self._note(job)]
 
     def _changed_numbers(self, stats: Stats) -> list[tuple[str, Any]]:
         before, self.stats = self.stats, stats
@@ -234,7 +241,7 @@ class View:
         self._running = {job.fence for job in running}
         if newest:
             self._newest = newest[0].id
-        return [] if is_first else [("job", _brief(job)) for job in changed]
+        return [] if is_first else [("job", _brief(job, self._payloads)) for job in changed]
 
     def _note(self, job: Job) -> bool:
         """Remember how a job stands; whether that is news."""
@@ -252,9 +259,9 @@ class View:
             del self._tracked[next(iter(self._tracked))]
 
 
-def _brief(job: Job) -> dict[str, Any]:
+def _brief(job: Job, payloads: PayloadView) -> dict[str, Any]:
     """A job without what may be large: events are kept for all who listen."""
-    document = job_document(job)
+    document = job_document(job, payloads)
     error = document["error"]
     if error is not None:
         document["error"] = {name: error[name] for name in ("type", "message")}

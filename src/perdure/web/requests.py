@@ -193,12 +193,16 @@ class SimulateBody(Intake, frozen=True):
     seed: Annotated[int, Meta(ge=0, le=2**53)] = 1
 
 
+Reveal = Annotated[bool, Meta(description="Show secrets, too; needs a token with the scope admin.")]
+
+
 class JobsQuery(Filters, frozen=True):
     """A page of jobs."""
 
     state: State | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
+    reveal: Reveal = False
 
 
 class DeadQuery(Filters, frozen=True):
@@ -206,12 +210,14 @@ class DeadQuery(Filters, frozen=True):
 
     limit: Limit = 50
     cursor: Cursor | None = None
+    reveal: Reveal = False
 
 
 class GroupsQuery(Filters, frozen=True):
     """The largest error groups."""
 
     limit: Limit = 50
+    reveal: Reveal = False
 
 
 class LimitQuery(Intake, frozen=True):
@@ -220,11 +226,18 @@ class LimitQuery(Intake, frozen=True):
     limit: Limit = 100
 
 
+class HistoryQuery(LimitQuery, frozen=True):
+    """How many attempts, at most, and how they are shown."""
+
+    reveal: Reveal = False
+
+
 class ShowQuery(Intake, frozen=True):
     """How one job is shown."""
 
     why: bool = False
     """Also say why the job is where it is; takes a look at queues and workers."""
+    reveal: Reveal = False
 
 
 class ForecastQuery(Intake, frozen=True):

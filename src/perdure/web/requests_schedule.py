@@ -21,6 +21,7 @@ from perdure.web.requests import (
     Priority,
     QueueName,
     Retries,
+    Reveal,
     ScheduleName,
     TaskName,
     Url,
@@ -113,6 +114,13 @@ class SchedulesQuery(Intake, frozen=True):
     limit: Limit = 50
     cursor: ScheduleName | None = None
     """The `next_cursor` of the page before."""
+    reveal: Reveal = False
+
+
+class RevealQuery(Intake, frozen=True):
+    """How one schedule is shown."""
+
+    reveal: Reveal = False
 
 
 class TicksQuery(Intake, frozen=True):

@@ -13,8 +13,9 @@ import msgspec
 from msgspec import UNSET
 
 from perdure.admin import inspect, operate, schedules
-from perdure.admin.document import attempt_document, moment, payload
+from perdure.admin.document import moment
 from perdure.admin.once import EnqueuedOnce, schedule_once
+from perdure.admin.payload_view import PayloadView, payload
 from perdure.admin.runs import cancel_runs
 from perdure.admin.scheduled import ScheduledJob, attempts_over_runs
 from perdure.admin.selection import not_found, read_id
@@ -30,11 +31,13 @@ from perdure.model.state import Delivery
 from perdure.store import Store
 from perdure.task import schedule_of
 from perdure.web.desk import Answer, Call
+from perdure.web.history import attempt_documents
 from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Operation
 from perdure.web.problems import pointing
 from perdure.web.requests import ClassicBody, ClassicChange, NoQuery
 from perdure.web.schemas_schedule import ClassicSchedule
+from perdure.web.view import view_of
 
 PRESET = "scheduler"
 
@@ -58,11 +61,11 @@ async def make(call: Call, body: ClassicBody) -> Answer:
     headers = dict(REPEATED) if done.is_repeated else {}
     headers["Location"] = f"{call.request.scope.get('root_path', '')}{API}/jobs/{name}"
     try:
-        document = await show(store, await _find(store, name))
+        document = await show(store, await _find(store, name), view_of(call))
     except JobNotFound:
         # Made by an earlier request with this key, and deleted since.
         gone = ScheduledJob(id=JobId(name), schedule=None, run=None)
-        document = _document(gone, definition, None)
+        document = _document(gone, definition, None, view_of(call))
     return Answer(document=document, status=201, headers=headers)
 
 
@@ -74,18 +77,24 @@ def is_classic(found: Job | ScheduledJob) -> TypeGuard[ScheduledJob]:
     return TASK in (task, None if found.schedule is None else found.schedule.definition.task)
 
 
-async def show(store: Store, found: ScheduledJob) -> dict[str, Any]:
+async def show(store: Store, found: ScheduledJob, view: PayloadView) -> dict[str, Any]:
     """A job of this form."""
     last = await attempts_over_runs(store, found, 1)
     source = found.run if found.schedule is None else found.schedule.definition
     assert source is not None, "one of both was found"
-    return _document(found, source, last[0][1] if last else None)
+    return _document(found, source, last[0][1] if last else None, view)
 
 
-async def history(store: Store, found: ScheduledJob, limit: int) -> dict[str, Any]:
+async def history(store: Store, found: ScheduledJob, limit: int, view: PayloadView) -> dict[str, Any]:
     """The attempts over all runs of a job of this form, newest first."""
     pairs = await attempts_over_runs(store, found, limit)
-    return {"attempts": [_execution(found.id, job, attempt) for job, attempt in pairs]}
+    documents = attempt_documents((attempt for _, attempt in pairs), view)
+    return {
+        "attempts": [
+            _execution(found.id, job, attempt, document)
+            for (job, attempt), document in zip(pairs, documents, strict=True)
+        ]
+    }
 
 
 async def delete(store: Store, found: ScheduledJob) -> dict[str, Any]:
@@ -118,7 +127,7 @@ async def change(call: Call, body: ClassicChange) -> Answer:
         if changed.stopped_at is not None and not has_begun:
             # Its only run was made in the meantime.
             await _change_only_run(call, await _changeable(store, name), body)
-    return Answer(document=await show(store, await _find(store, name)))
+    return Answer(document=await show(store, await _find(store, name), view_of(call)))
 
 
 async def show_schedule(call: Call) -> Answer:
@@ -228,12 +237,14 @@ async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange)
     return True
 
 
-def _document(found: ScheduledJob, source: Definition | Job, attempt: Attempt | None) -> dict[str, Any]:
+def _document(
+    found: ScheduledJob, source: Definition | Job, attempt: Attempt | None, view: PayloadView
+) -> dict[str, Any]:
     known = None if found.is_ended else found.schedule
     return {
         "id": found.id,
         "schedule": None if known is None else known.definition.cron,
-        "api": _api(source),
+        "api": view.text(_api(source)),
         "type": _TYPES[source.delivery],
         "is_recurring": None if known is None else known.definition.is_recurring,
         "max_retry_count": (source.max_attempts or DEFAULT_LIMIT) - 1,
@@ -275,9 +286,9 @@ def _next(known: Schedule | None, run: Job | None) -> str | None:
     return moment(next_at)
 
 
-def _execution(name: str, job: Job, attempt: Attempt) -> dict[str, Any]:
+def _execution(name: str, job: Job, attempt: Attempt, document: dict[str, Any]) -> dict[str, Any]:
     return {
-        **attempt_document(attempt),
+        **document,
         "job_id": name,
         "run_id": job.id,
         "status": _status(attempt),

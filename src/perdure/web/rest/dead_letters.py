@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from perdure.admin import groups as error_groups
-from perdure.admin import inspect, operate
+from perdure.admin import operate
 from perdure.admin.document import group_document
 from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
-from perdure.web.paging import page_answer, read_cursor
+from perdure.web.paging import job_page
 from perdure.web.requests import DeadQuery, DeadSelection, GroupsQuery, NoQuery
 from perdure.web.rest.filters import filters_of, selection_of
 from perdure.web.schemas import Discarded, Groups, JobPage
+from perdure.web.view import view_of
 
 
 async def list_dead(call: Call) -> Answer:
     """A page of dead jobs."""
-    query: DeadQuery = call.query
-    store = await call.desk.store()
-    filters = filters_of(query)
-    page = await inspect.dead_letters(store, filters, limit=query.limit, cursor=read_cursor(query.cursor))
-    return await page_answer(call.request, page)
+    return await job_page(call, {**filters_of(call.query), "state": "dead"})
 
 
 async def list_groups(call: Call) -> Answer:
@@ -27,7 +24,8 @@ async def list_groups(call: Call) -> Answer:
     query: GroupsQuery = call.query
     store = await call.desk.store()
     found = await error_groups.groups(store, filters_of(query), limit=query.limit)
-    return Answer(document={"groups": [group_document(group) for group in found]})
+    view = view_of(call, is_list=True)
+    return Answer(document={"groups": [group_document(group, view) for group in found]})
 
 
 async def discard(call: Call) -> Answer:

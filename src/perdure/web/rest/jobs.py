@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import fields
 
 from perdure.admin import inspect, operate
-from perdure.admin.document import attempt_document, job_document
+from perdure.admin.document import job_document
 from perdure.admin.once import EnqueuedOnce, enqueue_once
 from perdure.admin.scheduled import ScheduledJob
 from perdure.model.change import make_change
 from perdure.model.event import JobsEnqueued
 from perdure.model.job import Job, NewJob
-from perdure.model.retry import Retry
 from perdure.model.suggestion import suggestion
 from perdure.task import Bound
 from perdure.web import auth
+from perdure.web.batch_policies import BatchPolicies
 from perdure.web.desk import Answer, Call
+from perdure.web.history import attempt_documents
 from perdure.web.intake import camel
 from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
-from perdure.web.paging import page_answer, read_cursor
+from perdure.web.paging import job_page
 from perdure.web.problems import invalid, pointing
 from perdure.web.requests import (
     ClassicBody,
     ClassicChange,
+    HistoryQuery,
     JobChange,
     JobsQuery,
-    LimitQuery,
     NewJobBody,
     NewJobsBody,
     NoBody,
@@ -40,6 +42,7 @@ from perdure.web.rest import classic
 from perdure.web.rest.filters import filters_of
 from perdure.web.schemas import Cancelled, Enqueued, EnqueuedMany, History, JobPage, JobShown, Retried
 from perdure.web.schemas_schedule import ClassicJob, Executions
+from perdure.web.view import view_of
 
 _OPTIONS = (
     "queue",
@@ -55,18 +58,9 @@ _OPTIONS = (
 )
 
 
-_MOST_POLICY_TEXT = 8 * 1024
-_MOST_POLICY_TEXT_IN_ALL = 64 * 1024
-"""How many characters of retry policies a batch may have: to read one takes a thousand times as long as other text."""
-
-
 async def list_jobs(call: Call) -> Answer:
     """A page of jobs."""
-    query: JobsQuery = call.query
-    store = await call.desk.store()
-    filters = filters_of(query)
-    page = await inspect.list(store, filters, limit=query.limit, cursor=read_cursor(query.cursor))
-    return await page_answer(call.request, page)
+    return await job_page(call, filters_of(call.query))
 
 
 async def make_jobs(call: Call) -> Answer:
@@ -78,7 +72,7 @@ async def make_jobs(call: Call) -> Answer:
         return await classic.make(call, body)
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
-    policies = _Policies(asked)
+    policies = BatchPolicies(asked)
     bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "", policies) for place, each in enumerate(asked)]
     new = call.desk.app.new_jobs(bounds)
     done = await _enqueue(call, new)
@@ -93,28 +87,31 @@ async def make_jobs(call: Call) -> Answer:
 
 async def show_job(call: Call) -> Answer:
     """One job."""
+    view = view_of(call)
     store = await call.desk.store()
     found = await inspect.look_up(store, call.path["id"])
     if classic.is_classic(found):
-        document = await classic.show(store, found)
+        document = await classic.show(store, found, view)
         if call.query.why:
-            document["why"] = await inspect.why(store, found.as_job(await store.now()))
+            document["why"] = view.text(await inspect.why(store, found.as_job(await store.now())))
         return Answer(document=document)
     job = found if isinstance(found, Job) else found.as_job(await store.now())
-    document = job_document(job)
+    document = job_document(job, view)
     if call.query.why:
-        document["why"] = await inspect.why(store, job)
+        document["why"] = view.text(await inspect.why(store, job))
     return Answer(document=document)
 
 
 async def show_history(call: Call) -> Answer:
     """The attempts of one job."""
+    view = view_of(call)
     store = await call.desk.store()
     found = await inspect.look_up(store, call.path["id"])
     if classic.is_classic(found):
-        return Answer(document=await classic.history(store, found, call.query.limit))
+        return Answer(document=await classic.history(store, found, call.query.limit, view))
     attempts = await inspect.history(store, found.id, call.query.limit)
-    return Answer(document={"attempts": [attempt_document(attempt) for attempt in attempts]})
+    documents = await asyncio.to_thread(attempt_documents, attempts[::-1], view)
+    return Answer(document={"attempts": documents[::-1]})
 
 
 async def change_job(call: Call) -> Answer:
@@ -127,9 +124,12 @@ async def change_job(call: Call) -> Answer:
     with pointing(""):
         change = make_change(**given, unset=unset)
     store = await call.desk.store()
+    view = view_of(call)
     job = await operate.change(store, call.path["id"], change)
     found = await inspect.look_up(store, job.id)
-    return Answer(document=await classic.show(store, found) if classic.is_classic(found) else job_document(job))
+    if classic.is_classic(found):
+        return Answer(document=await classic.show(store, found, view))
+    return Answer(document=job_document(job, view))
 
 
 async def cancel_job(call: Call) -> Answer:
@@ -171,29 +171,7 @@ async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
     return done
 
 
-class _Policies:
-    """The retry policies of one request, each text read once."""
-
-    def __init__(self, asked: list[NewJobBody]) -> None:
-        texts = [body.retry for body in asked if body.retry is not None]
-        different = sum(map(len, set(texts)))
-        if different > _MOST_POLICY_TEXT or sum(map(len, texts)) > _MOST_POLICY_TEXT_IN_ALL:
-            raise invalid(
-                f"The retry policies of these jobs are too long: at most {_MOST_POLICY_TEXT:,} characters of different "
-                f"ones are read, and {_MOST_POLICY_TEXT_IN_ALL:,} in all. Use presets, set the policy on the task, or "
-                "make fewer jobs at once.",
-                pointer="/jobs",
-            )
-        self._known: dict[str, Retry] = {}
-
-    def read(self, text: str) -> Retry:
-        """The policy of a text; raises BadPolicy."""
-        if text not in self._known:
-            self._known[text] = Retry.coerce(text)
-        return self._known[text]
-
-
-def _bound(call: Call, body: NewJobBody, pointer: str, policies: _Policies) -> Bound:
+def _bound(call: Call, body: NewJobBody, pointer: str, policies: BatchPolicies) -> Bound:
     app = call.desk.app
     if body.task not in (*app.tasks, app.http.task.name) and not call.desk.accepts_any_task:
         near = suggestion(body.task, app.tasks)
@@ -287,7 +265,7 @@ OPERATIONS = (
         details="Of a job that was made with a schedule: the attempts over all of its runs, newest first.",
         scope="read",
         handler=show_history,
-        query=LimitQuery,
+        query=HistoryQuery,
         answers={200: (History, Executions)},
     ),
     Operation(

@@ -23,6 +23,7 @@ from perdure.web.operation import API, Body, Operation
 from perdure.web.problems import Failed, invalid
 from perdure.web.requests import ExplainQuery, ForecastQuery, NoQuery, SimulateBody
 from perdure.web.schemas_policy import ExplanationDocument, Policies, PolicyDocument, SimulationDocument
+from perdure.web.view import view_of
 
 MOST_ATTEMPTS = 200_000
 """More of them would keep the server busy for too long."""
@@ -60,7 +61,7 @@ async def explain(call: Call) -> Answer:
         forward = (await store.forwards([job.id])).get(job.id)
     else:
         found = app.explain(str(query.task))
-    return Answer(document=await asyncio.to_thread(explanation_document, found, 1_000, forward))
+    return Answer(document=await asyncio.to_thread(explanation_document, found, 1_000, forward, view_of(call)))
 
 
 async def simulate(call: Call) -> Answer:

@@ -17,6 +17,9 @@ from perdure.web.requests import LimitQuery, NoQuery, ReplayBody
 from perdure.web.rest.filters import selection_of
 from perdure.web.schemas import ReplayDocument, Replays
 
+_IDS_IN_LISTS = 20
+"""How many of the ids that were asked for a list of replays shows."""
+
 
 async def make_replay(call: Call) -> Answer:
     """Put dead jobs back, or only count them."""
@@ -53,18 +56,21 @@ async def make_replay(call: Call) -> Answer:
 async def list_replays(call: Call) -> Answer:
     """The replays that were asked for."""
     found = await once.replays(await call.desk.store(), call.query.limit)
-    return Answer(document={"replays": [_document(each) for each in found]})
+    return Answer(document={"replays": [_document(each, most_ids=_IDS_IN_LISTS) for each in found]})
 
 
-def _document(replayed: RecordedReplay) -> dict[str, Any]:
+def _document(replayed: RecordedReplay, most_ids: int | None = None) -> dict[str, Any]:
     record = replayed.record
+    request, ids = record.request, record.request.get("ids")
+    if most_ids is not None and isinstance(ids, list) and len(ids) > most_ids:
+        request = {**request, "ids": [*ids[:most_ids], f"[cut: {len(ids):,} ids]"]}
     return {
         "id": record.id,
         "at": moment(replayed.at),
         "count": record.count,
         "matching": record.matching,
         "is_dry_run": False,
-        "request": record.request,
+        "request": request,
     }
 
 

@@ -20,10 +20,17 @@ from perdure.model.suggestion import suggestion
 from perdure.task import Bound, schedule_of
 from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
-from perdure.web.paging import next_link
+from perdure.web.paging import next_link, pieced
 from perdure.web.problems import invalid, pointing
 from perdure.web.requests import NoBody, NoQuery
-from perdure.web.requests_schedule import HttpBody, NewScheduleBody, ScheduleChange, SchedulesQuery, TicksQuery
+from perdure.web.requests_schedule import (
+    HttpBody,
+    NewScheduleBody,
+    RevealQuery,
+    ScheduleChange,
+    SchedulesQuery,
+    TicksQuery,
+)
 from perdure.web.schemas_schedule import (
     ScheduleDocument,
     SchedulePage,
@@ -32,6 +39,7 @@ from perdure.web.schemas_schedule import (
     ScheduleSwitched,
     TicksDocument,
 )
+from perdure.web.view import view_of
 
 _JOB_OPTIONS = ("queue", "priority", "max_attempts", "max_retries", "retry", "delivery", "timeout")
 _CHANGES = ("cron", "tz", "is_recurring", "overlap", "missed", *_JOB_OPTIONS)
@@ -40,9 +48,17 @@ _CHANGES = ("cron", "tz", "is_recurring", "overlap", "missed", *_JOB_OPTIONS)
 async def list_schedules(call: Call) -> Answer:
     """A page of schedules."""
     query: SchedulesQuery = call.query
-    page = await service.schedules(await call.desk.store(), limit=query.limit, cursor=query.cursor)
-    document = {"schedules": [schedule_document(each) for each in page], "next_cursor": page.next_cursor}
-    return Answer(document=document, headers=next_link(call.request, page.next_cursor))
+    view = view_of(call, is_list=True)
+    store = await call.desk.store()
+    found, cursor = await pieced(
+        lambda after, limit: store.schedules(limit=limit, after=after),
+        limit=query.limit,
+        after=query.cursor,
+        name_of=lambda each: each.name,
+        size_of=lambda each: len(each.definition.args) + 1_000,
+        document=lambda each: schedule_document(each, view),
+    )
+    return Answer(document={"schedules": found, "next_cursor": cursor}, headers=next_link(call.request, cursor))
 
 
 async def make_schedule(call: Call) -> Answer:
@@ -72,13 +88,15 @@ async def make_schedule(call: Call) -> Answer:
     [before] = await store.get_schedules([body.name])
     made = await service.add_schedule(store, definition)
     headers = {"Location": f"{call.request.scope.get('root_path', '')}{API}/schedules/{body.name}"}
-    return Answer(document=schedule_document(made), status=201 if before is None else 200, headers=headers)
+    return Answer(
+        document=schedule_document(made, view_of(call)), status=201 if before is None else 200, headers=headers
+    )
 
 
 async def show_schedule(call: Call) -> Answer:
     """One schedule."""
     found = await service.schedule(await call.desk.store(), _name(call))
-    return Answer(document=schedule_document(found))
+    return Answer(document=schedule_document(found, view_of(call)))
 
 
 async def change_schedule(call: Call) -> Answer:
@@ -98,7 +116,7 @@ async def change_schedule(call: Call) -> Answer:
     changed = await service.change_schedule(
         store, _name(call), lambda known: _changed(call, known, body), is_paused=is_paused
     )
-    return Answer(document=schedule_document(changed))
+    return Answer(document=schedule_document(changed, view_of(call)))
 
 
 async def remove_schedule(call: Call) -> Answer:
@@ -236,7 +254,9 @@ OPERATIONS = (
         body=Body(forms=(NewScheduleBody,)),
         details="200: the same schedule is there already.",
     ),
-    _operation("GET", _ONE, "show_schedule", "Show a schedule.", show_schedule, {200: ScheduleDocument}),
+    _operation(
+        "GET", _ONE, "show_schedule", "Show a schedule.", show_schedule, {200: ScheduleDocument}, query=RevealQuery
+    ),
     _operation(
         "PATCH",
         _ONE,
