@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from redis.crc import key_slot
 from tests.chaos.crew import until
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 from tests.engine_redis.test_rights import documented, documented_for
+from tests.servers.ports import free_port
 from tests.servers.redis import PATIENCE, RedisServer
 
 from perdure.clock import VirtualClock
@@ -30,25 +30,9 @@ pytestmark = pytest.mark.skipif(os.environ.get("PERDURE_CHAOS") != "long", reaso
 SLOTS = 16384
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports that are free, and whose neighbours that nodes talk through are free too."""
-    found: list[int] = []
-    for port in range(17000 + os.getpid() % 2000, 30000):
-        with socket.socket() as one, socket.socket() as other:
-            try:
-                one.bind(("127.0.0.1", port))
-                other.bind(("127.0.0.1", port + 10000))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == number:
-            break
-    return found
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[int]]:
-    ports = free_ports(3)
+    ports = [free_port(also=(10_000,)) for _ in range(3)]
     nodes = [
         RedisServer(port=str(port), bind="127.0.0.1", **{"cluster-enabled": "yes", "cluster-node-timeout": "2000"})
         for port in ports

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.crew import Crew, is_alive, until
+from tests.servers.ports import free_port
 
 from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
@@ -73,18 +73,6 @@ def test_workers_stop_by_themselves_when_their_supervisor_is_killed(crew: Crew, 
     assert crew.registered() == {}
 
 
-def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens at."""
-    for first in range(20_000, 30_000, count):
-        taken = 0
-        for port in range(first, first + count):
-            with socket.socket() as trial:
-                taken += trial.connect_ex(("127.0.0.1", port)) == 0
-        if not taken:
-            return first
-    raise AssertionError("every port is taken")
-
-
 def is_ready(port: int) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
@@ -97,7 +85,7 @@ def is_ready(port: int) -> bool:
 
 
 def test_every_process_serves_its_metrics_at_a_port_of_its_own(crew: Crew) -> None:
-    first = free_ports(2)
+    first = free_port(also=(1,))
     process = crew.start(
         "-m", "perdure", "worker", "tests.chaos.work:app", "--processes", "2", "--metrics-port", str(first)
     )
