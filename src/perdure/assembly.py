@@ -15,7 +15,7 @@ from perdure.identity import Ids, version
 from perdure.model.event import Observer, Tracing
 from perdure.model.turns import read_weights
 from perdure.registry import Registry
-from perdure.runtime.entry import current_entry, stop_in_child
+from perdure.runtime.entry import current_entry, stop_in_child, stop_main_in_child
 from perdure.runtime.outage import Outage
 from perdure.runtime.plan import Plan
 from perdure.runtime.scheduler import LoneScheduler, Scheduler
@@ -60,7 +60,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         clock = SystemClock()
 
         def open_by(clock: Clock) -> Store:
-            stop_in_child()
+            stop_main_in_child()
             return open_store(clock)
 
         return cls(

@@ -221,3 +221,18 @@ def test_a_child_can_be_told_nothing_of_a_shell(crew: Crew) -> None:
     process = crew.start("-c", "from jobs import app; app.run_worker()", poll="200ms")
     assert result(ended(crew, crew.enqueue_named("f"))) == "ran"
     assert crew.stop(process) == [0]
+
+
+def test_a_module_that_runs_a_worker_when_it_is_imported_starts_none_in_a_child(crew: Crew) -> None:
+    tasks = "from perdure import App\napp = App()\n@app.task(process=True)\ndef f(): return 'ran'\n"
+    web = (
+        "import asyncio, threading\nfrom jobs import app\nasync def work():\n    await app.make_worker().run()\n"
+        "threading.Thread(target=lambda: asyncio.run(work()), daemon=True).start()\n"
+    )
+    run = 'import signal\nimport web\nif __name__ == "__main__":\n    signal.pause()\n'
+    write(crew.directory, {"run.py": run, "jobs.py": tasks, "web.py": web})
+    process = crew.start("run.py", poll="200ms")
+    assert [result(ended(crew, crew.enqueue_named("f"))) for _ in range(2)] == ["ran", "ran"]
+    assert list(crew.registered()) == [process.pid]
+    assert "Traceback" not in crew.output()
+    crew.stop(process)

@@ -27,7 +27,7 @@ from perdure.model.outcome import Ending, Raised, Undecodable
 from perdure.runtime.channel import HEADER
 from perdure.runtime.child_imports import Imports, failure_of
 from perdure.runtime.context import Entered, running
-from perdure.runtime.entry import Entry
+from perdure.runtime.entry import Entry, become_child
 from perdure.runtime.fork_guard import enters_handlers, leave_copy
 from perdure.runtime.handler import Handler
 
@@ -87,6 +87,7 @@ FromChild = Ready | Answer
 
 def main() -> None:
     """Serve calls until the worker is gone."""
+    become_child()
     _ignore_stops()
     channel = socket.socket(fileno=int(sys.argv[1]))
     # A process that a handler starts must not hold the socket: it could read calls and answer them. A forked copy

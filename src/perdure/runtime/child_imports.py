@@ -81,6 +81,8 @@ def failure_of(error: BaseException, reference: str) -> Failure:
 def _import(module: str) -> None:
     try:
         importlib.import_module(module)
+    except WorkReached:
+        pass  # it makes a worker when it is imported: what stands before that has been run
     except BaseException as error:  # SystemExit included: the user's module may do anything
         raise EntryFailed(f"the entry module {module}") from error
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 from types import FrameType, ModuleType
 
 import msgspec
+
+from perdure.runtime.context import running
 
 MAIN_NAME = "__perdure_child__"
 """The `__name__` of the program's `__main__` in a child, so that `if __name__ == "__main__":` is false there."""
@@ -40,9 +43,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkReached(BaseException):
-    """Raised in a child where the program's `__main__` starts to work: what stands before that has been run."""
+    """Raised in a child where the program starts to work: what stands before that has been run."""
 
 
+_is_child = False
 _runs_main = False
 
 
@@ -60,9 +64,24 @@ def current_entry(named: str | None = None, making: FrameType | None = None) -> 
 
 
 def stop_in_child() -> None:
-    """In a child that runs the program's `__main__`: end that run, since the program starts to work here."""
-    if _runs_main:
+    """In a child, outside of an attempt: end what is running, since only the worker's own process runs workers."""
+    if _is_child and running.get() is None:
+        if threading.current_thread() is not threading.main_thread():
+            # A thread that the entry has started can be of no use here. To raise in it would print a traceback.
+            threading.Event().wait()
         raise WorkReached
+
+
+def stop_main_in_child() -> None:
+    """In a child that runs the program's `__main__`: end that run, since the program starts to work here."""
+    if _runs_main and threading.current_thread() is threading.main_thread():
+        raise WorkReached
+
+
+def become_child() -> None:
+    """This process is a child of a worker, for good."""
+    global _is_child
+    _is_child = True
 
 
 def set_running_main(is_running: bool) -> None:
