@@ -19,7 +19,8 @@ from perdure import App, Client, Job
 from perdure.model.state import Delivery
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 300.0
+"""How many seconds a condition may take to come true before a test takes it for a hang; a busy machine is slow."""
 """How many seconds a test waits for what must come; two slow cores need it, a quick machine never notices."""
 
 

@@ -10,8 +10,10 @@ from tests.chaos.campaign import Campaign, run
 from tests.chaos.crew import Crew
 
 PROFILES = {
-    "short": Campaign(jobs=3_000, slots=6, seconds=0.08, kill_every=0.5, is_patient=True, lease="1500ms", within=240),
-    "long": Campaign(jobs=20_000, slots=8, seconds=0.15, kill_every=1.0, is_patient=False, lease="2s", within=1200),
+    "short": Campaign(
+        jobs=1_500, slots=6, seconds=0.08, kill_every=0.5, is_patient=True, lease="1500ms", most_kills=30
+    ),
+    "long": Campaign(jobs=20_000, slots=8, seconds=0.15, kill_every=1.0, is_patient=False, lease="2s"),
 }
 
 

@@ -28,7 +28,7 @@ def test_a_job_that_kills_its_worker_dies_alone(crew: Crew, kind: str, behaviour
             workers.append(crew.worker(lease="1s"))
         return crew.is_drained()
 
-    until(is_over, "every job has ended", within=90)
+    until(is_over, "every job has ended")
     job = crew.job(poison)
     assert (job.state, job.reason) == ("dead", "lost")
     assert 1 <= len(crew.seen("start", job=poison)) <= LIMIT

@@ -26,7 +26,7 @@ def test_what_was_answered_exists_once_and_batches_are_whole_though_producers_ar
             wanted = rng.randint(1, 120)
             until(partial(_has_enqueued, crew, process.pid, wanted), "it enqueues")
             crew.kill(process)
-    until(crew.is_drained, "every job has ended", within=120)
+    until(crew.is_drained, "every job has ended")
     crew.stop(*workers)
     verdict = check(crew.events(), crew.jobs())
     assert verdict.problems() == {}

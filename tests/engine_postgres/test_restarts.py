@@ -47,16 +47,16 @@ def test_nothing_is_lost_and_workers_go_on_though_the_server_crashes(
     began = time.monotonic()
     workers = [crew.worker(lease="3s", concurrency=8) for _ in range(3)]
     until(lambda: len(crew.registered()) == 3, "the workers are there")
-    assert crew.produce("job", JOBS, "batches", seed=5, seconds=0.02).wait(120) == 0
+    assert crew.produce("job", JOBS, "batches", seed=5, seconds=0.02).wait(300) == 0
     for turn in range(RESTARTS):
         target = JOBS * (turn + 1) // 8
-        until(lambda target=target: len(crew.seen("end")) >= target, "the work goes on", within=60)
+        until(lambda target=target: len(crew.seen("end")) >= target, "the work goes on")
         # One worker is killed and replaced as well; the others live through it all.
         crew.kill(workers[0])
         crew.ledger.write("kill", note="server")
         own_server.restart(signal.SIGQUIT)
         workers[0] = crew.worker(lease="3s", concurrency=8)
-    until(lambda: is_drained(crew), "every job has ended", within=120)
+    until(lambda: is_drained(crew), "every job has ended")
     assert [worker.poll() for worker in workers] == [None] * 3, "no worker ended by itself"
     until(lambda: {worker.pid for worker in workers} <= set(crew.registered()), "the last newcomer is at work")
     assert crew.stop(*workers) == [0, 0, 0]
@@ -73,9 +73,9 @@ def test_a_worker_whose_sessions_are_killed_again_and_again_goes_on(crew: Crew, 
     worker = crew.worker(lease="3s", concurrency=8)
     until(lambda: worker.pid in crew.registered(), "the worker is there")
     producer = crew.produce("job", 600, "batches", seed=6, seconds=0.02)
-    assert producer.wait(120) == 0
+    assert producer.wait(300) == 0
     kills = 0
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     with psycopg.connect(own_server.dsn, autocommit=True) as operator:
         while not is_drained(crew):
             assert time.monotonic() < deadline

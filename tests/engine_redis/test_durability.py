@@ -103,7 +103,7 @@ def test_nothing_is_lost_when_the_server_is_killed_again_and_again(
     for producer in producers:
         producer.stopped.set()
         producer.join(60)
-    until(crew.is_drained, "every job has ended", within=120)
+    until(crew.is_drained, "every job has ended")
     assert crew.stop(*workers) == [0, 0]
     verdict = check(crew.events(), crew.jobs())
     asked_again = sum(producer.asked_again for producer in producers)

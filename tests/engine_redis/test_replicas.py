@@ -84,7 +84,7 @@ def test_nothing_that_was_confirmed_is_lost_and_workers_go_on_after_a_failover(p
     try:
         workers = [crew.worker(lease="3s") for _ in range(2)]
         until(lambda: len(crew.registered()) == 2, "the workers are there")
-        assert crew.produce("job", 600, "batches", seed=3, seconds=0.05).wait(60) == 0
+        assert crew.produce("job", 600, "batches", seed=3, seconds=0.05).wait(300) == 0
         until(lambda: len(crew.seen("end")) >= 100, "the work goes on")
         pair.fail_over()
         until(lambda: _is_drained(crew), "every job has ended")

@@ -142,12 +142,12 @@ def test_a_task_that_the_worker_does_not_know_gets_no_label_of_its_own() -> None
 
 def test_names_are_bounded_and_nothing_is_left_uncounted() -> None:
     metrics = MetricsObserver()
-    for number in range(5_000):
+    for number in range(1_000):
         metrics.tell(attempt(task=f"task-{number}", queue=f"queue-{number % 150}"))
     samples = [one for one in scrape(metrics).samples if one.name == "perdure_attempts_total"]
     assert len(samples) <= MOST_PAIRS + 1
     assert len({sample.labels["task"] for sample in samples}) <= MOST_TASKS + 1
-    assert sum(sample.value for sample in samples) == 5_000
+    assert sum(sample.value for sample in samples) == 1_000
 
 
 def test_no_count_is_lost_when_threads_count_at_once() -> None:

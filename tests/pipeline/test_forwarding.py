@@ -160,7 +160,7 @@ def test_tries_back_off_as_the_setting_says() -> None:
 
 
 def test_the_usual_policy_never_gives_up() -> None:
-    box = Box(refusals=500)
+    box = Box(refusals=150)
     app = make_app(dead_letter=box)
     with app.testing() as t:
         job_id = die(app)

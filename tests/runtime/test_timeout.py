@@ -42,7 +42,7 @@ def test_a_child_process_is_killed_at_its_timeout(crew: Crew) -> None:
     child = crew.seen("start", job=job_id)[0].pid
     assert child != worker.pid
     assert (crew.job(job_id).state, crew.job(job_id).reason) == ("dead", "timeout")
-    until(lambda: not is_alive(child), "the child is gone", within=5)
+    until(lambda: not is_alive(child), "the child is gone")
     after = crew.enqueue_named("in_child", "behaves")
     until(crew.is_drained, "the next job ends")
     assert crew.state(after) == "succeeded"
