@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from perdure.credentials import Discreet
 from perdure.errors import BadDuration, BadOption, BadPolicy, BadSetting
 from perdure.model.fairness import is_queue_name
 from perdure.model.queue_settings import LIMITS, QueueSettings
@@ -22,7 +23,6 @@ from perdure.model.queue_text import read_queue_settings, read_value
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
 from perdure.model.suggestion import suggestion
-from perdure.redact import Discreet
 from perdure.settings import Settings, inner_kind, setting_kinds
 from perdure.settings import read_value as read_setting
 from perdure.trusted_file import distrust

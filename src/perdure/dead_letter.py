@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from perdure.credentials import Discreet, hide_credentials
 from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.http.request import Request, SecretRef
@@ -18,7 +19,6 @@ from perdure.model.forward import NOWHERE, Sink
 from perdure.model.option import checked_name, checked_queue
 from perdure.model.retry import Retry
 from perdure.model.shown import shown
-from perdure.redact import Discreet, hide_credentials
 from perdure.task import RetryLike, Task
 
 TIMEOUT = timedelta(seconds=30)

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from perdure.credentials import Discreet
 from perdure.duration import parse_duration
 from perdure.errors import BadDuration, BadSetting
-from perdure.redact import Discreet
 
 _MINUTE = timedelta(minutes=1)
 
