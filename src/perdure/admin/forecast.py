@@ -49,12 +49,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def forecast(policy: Retry) -> Forecast:
-    """The waits between the attempts of a job that fails every time, up to the policy's limits."""
+def forecast(policy: Retry, most: int = MOST_WAITS) -> Forecast:
+    """The waits between the attempts of a job that fails every time, up to the policy's limits, at most so many."""
     waits: list[Wait] = []
     last = total = _NO_TIME
     soonest: timedelta | None = None
-    count = min(policy.max_retries, MOST_WAITS)
+    count = min(policy.max_retries, most)
     is_over = False
     for failure in range(1, count + 1):
         last = _delay(policy, failure, last if waits else None)

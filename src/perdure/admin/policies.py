@@ -72,7 +72,7 @@ def explanation_document(
         ],
         "retry": str(explanation.retry),
         "forward": forward_document(forward, view),
-        **waits_document(forecast(policy), limit),
+        **waits_document(forecast(policy, limit), limit),
     }
 
 

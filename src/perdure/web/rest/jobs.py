@@ -96,7 +96,8 @@ async def show_job(call: Call) -> Answer:
             document["why"] = view.text(await inspect.why(store, found.as_job(await store.now())))
         return Answer(document=document)
     job = found if isinstance(found, Job) else found.as_job(await store.now())
-    document = job_document(job, view)
+    # To read large arguments takes a while; other requests must not wait for it.
+    document = await asyncio.to_thread(job_document, job, view)
     if call.query.why:
         document["why"] = view.text(await inspect.why(store, job))
     return Answer(document=document)

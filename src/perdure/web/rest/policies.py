@@ -29,6 +29,10 @@ MOST_ATTEMPTS = 200_000
 """More of them would keep the server busy for too long."""
 
 
+_MOST_WAITS = 1_000
+"""How many waits of a policy are worked out for a request: a short text may mean very many."""
+
+
 async def list_policies(call: Call) -> Answer:
     """The presets and the tasks' policies."""
     app = call.desk.app
@@ -76,7 +80,11 @@ async def simulate(call: Call) -> Answer:
 
 def _forecast(text: str, limit: int) -> dict[str, Any]:
     retry = Retry.parse(text)
-    return {"text": str(retry), "max_attempts": retry.max_attempts, **waits_document(forecast(retry), limit)}
+    return {
+        "text": str(retry),
+        "max_attempts": retry.max_attempts,
+        **waits_document(forecast(retry, _MOST_WAITS), limit),
+    }
 
 
 def _simulate(body: SimulateBody) -> dict[str, Any]:
