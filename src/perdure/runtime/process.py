@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from perdure.errors import UsageError
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.membership import on_loop
-from perdure.runtime.start import in_daemon_thread, open_or_stop
+from perdure.runtime.startup import in_daemon_thread, open_or_stop
 from perdure.runtime.supervisor import stop_with_supervisor
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.worker import Worker

@@ -35,8 +35,8 @@ from perdure.runtime.promoter import Promoter
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
-from perdure.runtime.start import register_or_stop
 from perdure.runtime.starter import Starter
+from perdure.runtime.startup import register_or_stop
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
 from perdure.store import Store

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from perdure.app import App
 from perdure.errors import EngineUnreachable, Refused, UsageError
 from perdure.model.redact import Redactor
-from perdure.runtime.start import in_daemon_thread
+from perdure.runtime.startup import in_daemon_thread
 from perdure.store import Store
 from perdure.web.auth import Access
 from perdure.web.live import Live

@@ -26,7 +26,7 @@ from perdure.model.printable import one_line
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.process import loop_factory
 from perdure.runtime.scheduler import LoneScheduler
-from perdure.runtime.start import open_or_stop
+from perdure.runtime.startup import open_or_stop
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
 from perdure.web import auth
