@@ -93,8 +93,8 @@ def _engine_error(kind: Kind, said: str, where: str) -> EngineError:
         case "denied":
             return EngineUnusable(
                 f"The user of the store's URL may not do that on {where} ({said}).",
-                "Check user and password, and what its ACL allows: EVAL, EVALSHA, PUBLISH, SUBSCRIBE, and all keys and"
-                " channels that begin with the store's prefix.",
+                "Check user and password, and its ACL: it needs the commands that docs/redis.md lists under Rights, and"
+                " all keys and channels that begin with the store's prefix.",
             )
         case "read-only":
             return EngineUnreachable(
