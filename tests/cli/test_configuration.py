@@ -74,7 +74,7 @@ def test_a_worker_keeps_to_the_limit_of_the_file(write: Callable[[str], Path], l
             time.sleep(0.02)
     finally:
         worker.terminate()
-        _, log = worker.communicate(timeout=60)
+        _, log = worker.communicate(timeout=300)
         app.close()
     assert worker.returncode == 0, log
     signs = (folder / "ledger").read_text()

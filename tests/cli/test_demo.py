@@ -268,7 +268,7 @@ def test_on_a_terminal_it_draws_and_every_suggested_command_works(nowhere: Runne
     assert len(commands) >= 4
     for command in commands:
         done = subprocess.run(
-            shlex.split(command), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            shlex.split(command), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
     assert os.listdir(temporary) == []
@@ -281,7 +281,7 @@ def test_an_interrupt_stops_the_workers_and_removes_the_files(
 ) -> None:
     process, workers = start_until_at_work(nowhere, tmp_path)
     process.send_signal(number)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=300)
     assert process.returncode == code
     assert ("interrupted" in said) == (number == signal.SIGINT)
     assert not [pid for pid in workers if is_alive(pid)]
@@ -292,7 +292,7 @@ def test_an_interrupt_stops_the_workers_and_removes_the_files(
 def test_workers_end_when_the_demo_itself_is_killed(nowhere: Runner, tmp_path: Path) -> None:
     process, workers = start_until_at_work(nowhere, tmp_path)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     wait_until(lambda: not [pid for pid in workers if is_alive(pid)])
 
 
@@ -487,7 +487,7 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_until(is_true: Any) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not is_true():
         assert time.monotonic() < until, "it did not come true in time"
         time.sleep(0.05)

@@ -126,7 +126,7 @@ def test_a_worker_without_an_app_sends_requests(perdure: Runner, target: Target)
             assert time.monotonic() < deadline
             time.sleep(0.05)
         worker.send_signal(signal.SIGTERM)
-        _, log = worker.communicate(timeout=60)
+        _, log = worker.communicate(timeout=300)
     finally:
         worker.kill()
         worker.communicate()

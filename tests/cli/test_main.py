@@ -40,7 +40,9 @@ def imported_by(*args: str) -> set[str]:
         "except SystemExit as end: assert not end.code, end.code\n"
         "print('MODULES', *sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *args], capture_output=True, text=True, check=True, timeout=300
+    )
     return set(done.stdout.rpartition("MODULES ")[2].split())
 
 
@@ -266,7 +268,7 @@ def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
@@ -283,7 +285,7 @@ def test_an_output_that_knows_few_characters_is_no_error(perdure: Runner) -> Non
 
 def test_the_console_script_and_the_module_are_the_same(perdure: Runner) -> None:
     script = Path(sys.executable).with_name("perdure")
-    by_script = subprocess.run([script, "policy", "ls"], capture_output=True, text=True, timeout=60, check=True)
+    by_script = subprocess.run([script, "policy", "ls"], capture_output=True, text=True, timeout=300, check=True)
     assert by_script.stdout == perdure.process("policy", "ls").stdout
 
 

@@ -80,7 +80,7 @@ def test_the_mails_are_sent_by_a_worker_after_their_retries(tmp_path: Path, envi
     assert worker.stdout is not None
     sent = [worker.stdout.readline() for _ in range(2)]
     worker.send_signal(signal.SIGTERM)
-    _, log = worker.communicate(timeout=60)
+    _, log = worker.communicate(timeout=300)
     assert worker.returncode == 0, log
     assert {line.split(",")[0] for line in sent} == {
         "sent to ada@example.org at attempt 3 of 5",
@@ -93,7 +93,7 @@ def test_the_mails_are_sent_by_a_worker_after_their_retries(tmp_path: Path, envi
 
 def run(folder: Path, environment: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done

@@ -78,6 +78,6 @@ def test_without_the_driver_the_error_names_what_to_install() -> None:
         "try: App('postgresql://db.example/app').store\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.startswith("Unsupported ")
     assert "pip install perdure[postgres]" in done.stdout

@@ -258,12 +258,12 @@ def test_a_caller_in_autocommit_mode_makes_the_job_at_once(scene: RealScene, dsn
 def test_the_commit_of_a_caller_wakes_the_workers(scene: RealScene, blocking: Blocking) -> None:
     heard = threading.Event()
     stop = scene.store.wakeups.subscribe(heard.set)
-    assert heard.wait(10), "listening begins with a hint: something may have been missed"
+    assert heard.wait(60), "listening begins with a hint: something may have been missed"
     heard.clear()
     scene.store.enqueue_within(blocking.handed, [scene.new_job()])
     assert not heard.is_set()
     blocking.commit()
-    assert heard.wait(10)
+    assert heard.wait(60)
     stop()
 
 

@@ -94,6 +94,6 @@ def test_a_worker_whose_sessions_are_killed_again_and_again_goes_on(crew: Crew, 
 
 def test_a_command_that_finds_no_server_says_so_with_its_own_exit_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "perdure", "db", "status", "--url", "postgresql://127.0.0.1:1/app"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert done.returncode == 5
     assert "There is no connection to the PostgreSQL database app at 127.0.0.1:1" in done.stderr

@@ -74,7 +74,7 @@ def test_workers_stop_by_themselves_when_their_supervisor_is_killed(crew: Crew, 
 
 
 def is_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/healthz/ready")
         return connection.getresponse().status == 200

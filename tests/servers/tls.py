@@ -17,13 +17,13 @@ class TlsDoor:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._listener = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        self._listener = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(60)
         self.port: int = self._listener.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     async def _listen(self) -> asyncio.Server:

@@ -25,7 +25,7 @@ def test_ports_of_several_processes_differ_and_lie_below_those_of_the_system() -
     told = [process.stdout.readline().split() for process in processes if process.stdout is not None]
     ports = [int(port) for line in told for port in line] + [free_port(also=(1,)) for _ in range(20)]
     for process in processes:
-        process.communicate("\n", timeout=60)
+        process.communicate("\n", timeout=300)
     assert len({*ports, *(port + 1 for port in ports)}) == 120
     assert all(port in RANGE for port in ports)
 

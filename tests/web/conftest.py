@@ -105,5 +105,5 @@ def serving(api: Api) -> Iterator[str]:
     finally:
         server.should_exit = True
         api.desk.live.close()
-        thread.join(15)
+        thread.join(120)
         assert not thread.is_alive(), "the server did not stop"

@@ -264,7 +264,7 @@ async def test_a_chunked_body_that_never_ends_is_refused_by_a_real_server(small:
     api = create_app(small)
     with served(api) as url:
         port = int(url.rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
             head = "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
             for _ in range(20):

@@ -74,6 +74,6 @@ def test_no_generated_request_gets_an_answer_that_is_not_described(
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Case) -> None:
-        case.call_and_validate(checks=CHECKS, timeout=30)
+        case.call_and_validate(checks=CHECKS, timeout=120)
 
     ask()
