@@ -49,7 +49,7 @@ test-long: setup ## older servers, a Redis Cluster, worker tests on Redis, prope
 
 # The run prints its seed, which PERDURE_SEED takes to draw the same examples again.
 test-fresh: setup ## property tests with fresh seeds and EXAMPLES times as many examples as in `make test`
-	@PERDURE_HYPOTHESIS=fresh PERDURE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m hypothesis -n auto --timeout 3600
+	@PERDURE_HYPOTHESIS=fresh PERDURE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m hypothesis -n auto --timeout 14400
 
 bench: setup     ## Perdure beside its peers and beside the raw engines: rates, ratios, verdicts
 	@$(BIN)/python -m bench --output .bench/report $(BENCH)
