@@ -17,7 +17,9 @@ _PATH_TYPES: dict[str, Any] = {"id": JobIdText, "name": QueueName}
 _RETRY_AFTER = {"description": "How many seconds to wait before asking again.", "schema": {"type": "string"}}
 _INTRODUCTION = (
     "Jobs, dead letters, queues, workers and policies. Names are snake_case; camelCase is accepted on input. Times are "
-    "ISO text in UTC, durations are seconds. Every failure is an RFC 9457 problem."
+    "ISO text in UTC, durations are seconds. Every failure is an RFC 9457 problem. Arguments, results, details and "
+    "traces are shown to tokens with the scope `args`, without the values of secret keys; others see `[hidden]`. Pages "
+    "end at about 1 MB, and large payloads in them are cut; the job by its id shows them whole."
 )
 
 Schema = dict[str, Any]
