@@ -28,7 +28,7 @@ def made(perdure: Runner, *args: str, stdin: str | None = None) -> dict[str, obj
     """The job that `perdure http` made."""
     result = perdure("http", *args, stdin=stdin)
     assert result.exit_code == 0, result.output
-    job: dict[str, object] = perdure.json("jobs", "show", result.stdout.strip())
+    job: dict[str, object] = perdure.json("jobs", "show", result.stdout.strip(), "--reveal")
     return job
 
 

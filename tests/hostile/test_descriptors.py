@@ -24,6 +24,7 @@ from perdure.errors import EngineUnreachable
 from perdure.exhaustion import is_exhaustion
 from perdure.model.event import Event, StoreRecovered, StoreTrouble
 from perdure.model.schedule import read_zone
+from perdure.runtime.outage import Outage
 from perdure.runtime.threads import Threads
 from perdure.runtime.trouble import Trouble, is_outage
 from perdure.web.live import Live
@@ -114,7 +115,7 @@ class Told:
 
 
 def make_trouble(told: Told, clock: VirtualClock) -> Trouble:
-    return Trouble("fetcher", clock=clock, random=Random(1), observer=told)
+    return Trouble("fetcher", random=Random(1), outage=Outage("worker", clock=clock, observer=told))
 
 
 def test_an_outage_that_comes_and_goes_many_times_a_second_is_told_once() -> None:

@@ -100,6 +100,8 @@ def test_a_second_outage_is_told_again(scene: Scene) -> None:
         part.failed(GONE)
         part.succeeded()
         part.succeeded()
+        # One that follows at once would count as the same outage.
+        scene.clock.advance(timedelta(seconds=30))
     assert scene.kinds == [StoreTrouble, StoreRecovered] * 2
 
 

@@ -84,7 +84,7 @@ async def test_a_server_whose_engine_is_not_there_says_so_and_recovers_by_itself
     reach, directory = nowhere
     for path in ("jobs", "stats", "queues/mail", "workers"):
         response = await reach.ask("GET", path)
-        assert (response.status_code, response.json()["error"]) == (503, "EngineUnreachable")
+        assert (response.status_code, response.json()["error"]) == (503, "EngineUnusable")
         assert response.headers["retry-after"]
     problem = await reach.get("/healthz/ready", 503)
     assert str(directory) not in str(problem), "whoever may ask this may be anybody"

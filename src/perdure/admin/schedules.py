@@ -73,14 +73,21 @@ def define(
 def schedules(store: Store, *, limit: int = 50, cursor: str | None = None) -> Steps[Page[Schedule]]:
     """A page of schedules by name."""
     check_limit(limit)
-    found: list[Schedule] = []
-    while len(found) <= limit:
-        page = yield from ask(store.schedules(limit=limit + 1, after=cursor))
-        found += [each for each in page if not each.is_over]
-        if len(page) <= limit:
-            break
-        cursor = page[-1].name
+    found = yield from ask(current_schedules(store, limit=limit + 1, after=cursor))
     return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+@stepped
+def current_schedules(store: Store, *, limit: int, after: str | None = None) -> Steps[list[Schedule]]:
+    """Schedules that are not over, by name."""
+    found: list[Schedule] = []
+    while len(found) < limit:
+        page = yield from ask(store.schedules(limit=limit, after=after))
+        found += [each for each in page if not each.is_over]
+        if len(page) < limit:
+            break
+        after = page[-1].name
+    return found[:limit]
 
 
 def schedule(store: Store, name: str) -> Reply[Schedule]:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 from starlette.requests import Request
 
+from perdure.admin import inspect
 from perdure.admin.document import job_document
 from perdure.admin.selection import read_filters, read_id
 from perdure.admin.steps import Stepped
@@ -35,13 +36,13 @@ _VERSION = b"\x01"
 
 
 async def job_page(call: Call, filters: Mapping[str, Any]) -> Answer:
-    """A page of matching jobs, newest first, and how to get the next."""
+    """A page of matching jobs and scheduled jobs, newest first, and how to get the next."""
     store = await call.desk.store()
     after = read_cursor(call.query.cursor)
     where = await Stepped(read_filters(store, filters))
     view = view_of(call, is_list=True)
     jobs, last = await pieced(
-        lambda after, limit: store.list(where, limit=limit, after=None if after is None else JobId(after)),
+        lambda after, limit: inspect.newest(store, where, limit=limit, after=None if after is None else JobId(after)),
         limit=call.query.limit,
         after=None if after is None else read_id(after),
         name_of=lambda job: job.id,

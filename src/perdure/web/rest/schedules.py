@@ -51,7 +51,7 @@ async def list_schedules(call: Call) -> Answer:
     view = view_of(call, is_list=True)
     store = await call.desk.store()
     found, cursor = await pieced(
-        lambda after, limit: store.schedules(limit=limit, after=after),
+        lambda after, limit: service.current_schedules(store, limit=limit, after=after),
         limit=query.limit,
         after=query.cursor,
         name_of=lambda each: each.name,
