@@ -49,10 +49,10 @@ def use_every_verb(store: Store, clock: VirtualClock) -> None:
     assert VERBS - recorder.used == WITHIN
 
 
-async def wake_a_worker(url: str, producer_url: str | None = None) -> None:
+async def wake_a_worker(url: str, producer_url: str | None = None, *, poll: timedelta = timedelta(hours=1)) -> None:
     """Have an idle worker that hardly ever polls do the jobs of another producer: it stands by and listens."""
     patience = 30.0
-    app, other = App(url, settings=Settings(poll=timedelta(hours=1))), App(producer_url or url)
+    app, other = App(url, settings=Settings(poll=poll)), App(producer_url or url)
     done: asyncio.Queue[int] = asyncio.Queue()
 
     @app.task

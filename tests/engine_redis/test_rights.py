@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -211,4 +212,5 @@ async def test_what_the_page_calls_optional_is(guarded_url: str, missing: str) -
             with closing(open_store(f"{url}&listen=false", clock=clock)) as store:
                 Scene(store, clock).running()
         else:
-            await wake_a_worker(url)
+            # Without CLIENT UNBLOCK a worker that stops waits for the end of its standby, which a poll bounds.
+            await wake_a_worker(url, poll=timedelta(seconds=2))
