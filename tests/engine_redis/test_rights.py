@@ -72,6 +72,7 @@ def test_every_verb_is_allowed(guarded_url: str) -> None:
 
 async def test_a_worker_is_woken_and_stands_by(guarded: RedisServer, guarded_url: str) -> None:
     guarded.ask("CONFIG", "RESETSTAT")
+    refused(guarded)  # whatever tests before this one were refused
     await wake_a_worker(guarded_url)
     used = guarded.ask("INFO", "commandstats").keys()
     assert {"cmdstat_blpop", "cmdstat_subscribe"} <= set(used)
