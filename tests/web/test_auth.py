@@ -249,7 +249,7 @@ async def test_no_origin_and_no_host_makes_the_server_fail(app: App, value: byte
 
 
 @given(origin=st.binary(max_size=40), host=st.binary(max_size=40))
-@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 def test_fuzzed_origins_and_hosts_never_make_the_server_fail(api: Api, origin: bytes, host: bytes) -> None:
     for headers in ([HOST, (b"origin", origin)], [HOST, (b"origin", b"http://[" + origin)], [(b"host", host)]):
         status = asyncio.run(raw(api, method="POST", path=f"{API}/nothing", headers=headers))
