@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from perdure.model.suggestion import suggestion
+from perdure.model.suggestion import in_brackets
 from perdure.registry import Registry
 
 _SHOWN = 8
@@ -47,7 +47,7 @@ def unknown_queue(registry: Registry, queue: str) -> str | None:
     if queue in known:
         return None
     return (
-        f"No task and no app.queue() names the queue {queue!r}{did_you_mean(queue, known)}. It is served all the same,"
+        f"No task and no app.queue() names the queue {queue!r}{in_brackets(queue, known)}. It is served all the same,"
         " for jobs that are enqueued to it by name."
     )
 
@@ -56,12 +56,6 @@ def tasks_in(registry: Registry, queues: Iterable[str]) -> list[str]:
     """The names of the tasks whose jobs, or whose retries, are in one of these queues."""
     homes = registry.homes(queues)
     return sorted(name for name, task in registry.tasks.items() if task.queue in homes)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question in brackets with the nearest of the known names; empty where none is near."""
-    near = suggestion(name, sorted(known))
-    return "" if near is None else f" (did you mean {near!r}?)"
 
 
 def _names(registry: Registry, queue: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
@@ -115,6 +116,22 @@ async def test_an_engine_that_dies_is_told_and_found_again_when_it_is_back() -> 
             await reach.get("/healthz/ready")
             await reach.enqueue()
         app.close()
+
+
+@pytest.mark.parametrize(
+    "shortage", [OSError(errno.EMFILE, "Too many open files"), MemoryError()], ids=["descriptors", "memory"]
+)
+async def test_a_server_that_ran_out_of_resources_asks_to_be_asked_again(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch, shortage: Exception
+) -> None:
+    def read_zone(name: str) -> None:
+        raise shortage
+
+    monkeypatch.setattr("perdure.web.rest.schedules.read_zone", read_zone)
+    body = {"task": "send", "cron": "0 9 * * *", "tz": "Europe/Berlin"}
+    response = await reach.ask("POST", "schedules", json={"name": "daily", **body})
+    assert (response.status_code, response.json()["code"]) == (503, "not-ready")
+    assert response.headers["retry-after"] == "1"
 
 
 async def test_a_store_that_was_migrated_under_a_running_server_is_not_ready(

@@ -6,7 +6,7 @@ A queue needs no declaration, so an unknown one may come to life later. What was
 from __future__ import annotations
 
 from perdure.cli import faults
-from perdure.served_tasks import did_you_mean
+from perdure.model.suggestion import in_brackets
 from perdure.store import Store
 
 
@@ -20,5 +20,5 @@ def warn_of_unknown(queue: str, known: set[str], then: str) -> None:
     """Say that nobody knows the queue, which name may be meant, and what holds now."""
     if queue not in known:
         faults.warn(
-            f"no job, pause, setting or worker names the queue {queue!r} here{did_you_mean(queue, known)}. {then}"
+            f"no job, pause, setting or worker names the queue {queue!r} here{in_brackets(queue, known)}. {then}"
         )

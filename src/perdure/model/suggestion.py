@@ -44,5 +44,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     return f"Did you mean {' or '.join(near)}?" if near else None
 
 
+def in_brackets(name: str, known: Iterable[str]) -> str:
+    """The question that names the nearest one, in brackets and after a space; empty where none is near."""
+    near = suggestion(name, sorted(known))
+    return "" if near is None else f" (did you mean {near!r}?)"
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("_", "-")

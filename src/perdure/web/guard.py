@@ -15,6 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perdure.errors import PerdureError
+from perdure.exhaustion import is_exhaustion
+from perdure.log_limit import LogLimit
 from perdure.model.printable import one_line
 from perdure.web import problems
 from perdure.web.auth import Access
@@ -35,6 +37,7 @@ HEADERS: Mapping[str, str] = {
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://([A-Za-z0-9.:_\[\]-]{1,300})")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger("perdure.web")
+_shortages = LogLimit()
 
 
 class Guard:
@@ -119,6 +122,13 @@ def _failed(error: Exception, scope: Scope, request_id: str) -> Failed:
             return error
         case PerdureError():
             return problems.from_perdure(error)
+        case _ if is_exhaustion(error):
+            # The descriptors or the memory that this request wanted are in use by others, and come back by themselves.
+            _shortages.warn(
+                _log, "Requests are refused, as this server ran out of resources: %s", one_line(repr(error), 200)
+            )
+            detail = "This server has no file descriptors, memory or threads left for the moment. Ask again soon."
+            return Failed("not-ready", detail, headers={"Retry-After": "1"})
         case _:
             method, path = one_line(scope["method"], 20), one_line(scope["path"], 200)
             _log.error("request %s failed: %s %s", request_id, method, path, exc_info=error)
