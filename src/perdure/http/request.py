@@ -206,15 +206,17 @@ def _checked_headers(headers: object, *, is_signed: bool) -> dict[str, str | Sec
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise BadOption(f"The header name {str(name)[:60]!r} cannot be sent.", "Names have letters, digits and -.")
-        if isinstance(value, SecretRef | Mapping):
-            checked[name] = value if isinstance(value, SecretRef) else _read_reference(name, value)
-        elif not isinstance(value, str) or not _VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
+        if isinstance(value, str) and len(value) <= _LONGEST_VALUE and _VALUE.fullmatch(value):  # as nearly all are
+            checked[name] = value.strip(" \t")
+        elif isinstance(value, SecretRef):
+            checked[name] = value
+        elif isinstance(value, Mapping):
+            checked[name] = _read_reference(name, value)
+        else:
             raise BadOption(
                 f"The value of the header {name} cannot be sent.",
                 f"Values are printable ASCII on one line, at most {_LONGEST_VALUE:,} characters.",
             )
-        else:
-            checked[name] = value.strip(" \t")
         lower = name.lower()
         if lower in _OWN_HEADERS or (is_signed and lower in _SIGNED_HEADERS):
             raise BadOption(f"The header {name} belongs to the connection or to Perdure.", "Leave it out.")
