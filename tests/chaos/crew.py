@@ -21,7 +21,6 @@ from perdure.model.state import Delivery
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300.0
 """How many seconds a condition may take to come true before a test takes it for a hang; a busy machine is slow."""
-"""How many seconds a test waits for what must come; two slow cores need it, a quick machine never notices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +44,8 @@ class Crew:
         self.ledger_directory.mkdir()
         self.ledger = Ledger(self.ledger_directory)
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.environment: dict[str, str] = {}
+        """Variables that every process gets."""
         self._watching = App(engine.url)
         self._keys = itertools.count()
         self._output = (directory / "output.txt").open("ab")
@@ -62,6 +63,7 @@ class Crew:
             "PERDURE_URL": self._engine.url,
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             LEDGER: str(self.ledger_directory),
+            **self.environment,
         }
         process = subprocess.Popen(
             [sys.executable, *arguments],
@@ -88,9 +90,11 @@ class Crew:
         until(self.is_drained, "the worker has warmed up")
         return worker
 
-    def produce(self, key: str, count: int, mode: str, *, seed: int, seconds: float = 0.0) -> subprocess.Popen[bytes]:
+    def produce(
+        self, key: str, count: int, mode: str, *, seed: int, seconds: float = 0.0, rate: float = 0.0
+    ) -> subprocess.Popen[bytes]:
         """Start a producer; see produce.py."""
-        return self.start("-m", "tests.chaos.produce", key, str(count), mode, str(seed), str(seconds))
+        return self.start("-m", "tests.chaos.produce", key, *map(str, (count, mode, seed, seconds, rate)))
 
     def enqueue(
         self,
@@ -122,12 +126,16 @@ class Crew:
 
     def freeze(self, process: subprocess.Popen[bytes]) -> None:
         """Stop a process where it stands, but not in the middle of a write: no engine can write past a held lock."""
-        for _ in range(100):
+        assert self.try_freeze(process, 100), "the process was never found without the engine's lock"
+
+    def try_freeze(self, process: subprocess.Popen[bytes], tries: int = 3) -> bool:
+        """Stop a process where it stands; False, with the process going on, if it always held the engine's lock."""
+        for _ in range(tries):
             process.send_signal(signal.SIGSTOP)
             if self._engine.is_free():
-                return
+                return True
             process.send_signal(signal.SIGCONT)
-        raise AssertionError("the process was never found without the engine's lock")
+        return False
 
     def events(self, pid: int | None = None) -> list[Event]:
         """The ledger as it is now, of all processes or of one."""

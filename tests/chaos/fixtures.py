@@ -19,7 +19,7 @@ from tests.servers.redis import RedisServer
 from tests.servers.redis_books import audit
 
 
-def _sqlite(directory: Path) -> Iterator[Engine]:
+def sqlite_engine(directory: Path) -> Iterator[Engine]:
     path = directory / "perdure.db"
 
     def find_damage() -> list[str]:
@@ -57,14 +57,14 @@ def _redis(directory: Path) -> Iterator[Engine]:
 
 
 ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
-    "sqlite": _sqlite,
+    "sqlite": sqlite_engine,
     "postgres": _postgres,
     "redis": _redis,
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what another engine would not do differently."""
+    """Leave out long campaigns, and what another engine would not do differently."""
     if os.environ.get("PERDURE_CHAOS") == "long":
         return
     first = next(iter(ENGINES))
@@ -72,7 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         given = getattr(item, "callspec", None)
         engine = given and (given.params.get("engine") or given.params.get("shared_crew"))
-        if engine in ENGINES and engine != first and item.get_closest_marker("every_engine") is None:
+        is_alike = engine in ENGINES and engine != first and item.get_closest_marker("every_engine") is None
+        if is_alike or item.get_closest_marker("long") is not None:
             left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

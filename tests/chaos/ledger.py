@@ -7,6 +7,7 @@ no event.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -62,12 +63,28 @@ class Ledger:
         pid = os.getpid()
         if pid != self._pid:
             # A forked child must not share its parent's file: two writers could tear each other's last line.
-            name = f"{pid}-{time.monotonic_ns()}.jsonl"
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._file = os.open(self._directory / name, flags, 0o600)
-            self._pid = pid
-        line = asdict(Event(event=event, at=time.monotonic(), wall=time.time(), pid=pid, **fields))
-        os.write(self._file, json.dumps(line).encode() + b"\n")
+            self._open(pid)
+        line = json.dumps(asdict(Event(event=event, at=time.monotonic(), wall=time.time(), pid=pid, **fields)))
+        self._write(line.encode() + b"\n")
+
+    def _open(self, pid: int) -> None:
+        if self._file >= 0 and pid == self._pid:
+            os.close(self._file)
+        name = f"{pid}-{time.monotonic_ns()}.jsonl"
+        self._file = os.open(self._directory / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._pid = pid
+
+    def _write(self, line: bytes) -> None:
+        for _ in range(2):
+            try:
+                if os.write(self._file, line) == len(line):
+                    return
+            except OSError as error:
+                if error.errno != errno.EFBIG:
+                    raise
+            # A test limits the size of files to make the disk look full. The ledger goes on in a new file.
+            self._open(self._pid)
+        raise OSError(errno.EFBIG, "the ledger has no room for one line")
 
 
 def read(directory: Path, pid: int | None = None) -> list[Event]:

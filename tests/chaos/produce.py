@@ -1,6 +1,8 @@
 """A producer process: enqueues jobs one by one or in batches, and tells the ledger before and after each enqueue.
 
-Run as `python -m tests.chaos.produce KEY COUNT MODE SEED`; COUNT 0 goes on until it is killed.
+Run as `python -m tests.chaos.produce KEY COUNT MODE SEED [SECONDS [RATE]]`; COUNT 0 goes on until it is killed. SECONDS
+is the mean length of a run. With the mode `storm` a failed enqueue is no end: its jobs may exist or not, and others are
+enqueued until COUNT were accepted, RATE of them per second.
 """
 
 from __future__ import annotations
@@ -8,11 +10,13 @@ from __future__ import annotations
 import itertools
 import random
 import sys
+import time
 from collections.abc import Iterator
 
 from tests.chaos.work import KINDS, app, ledger
 
 from perdure import Bound
+from perdure.errors import EngineError
 from perdure.model.state import Delivery
 
 LARGEST_BATCH = 40
@@ -20,9 +24,13 @@ _BEHAVIOURS = {"returns": 0.7, "fails once": 0.2, "fails always": 0.1}
 _KINDS = {"on_loop": 0.6, "in_thread": 0.38, "in_child": 0.02}
 
 
-def main(key: str, count: int, mode: str, seed: int, seconds: float = 0.0) -> None:
+def main(key: str, count: int, mode: str, seed: int, seconds: float = 0.0, rate: float = 0.0) -> None:
     """Enqueue `count` jobs, or for ever."""
     rng = random.Random(seed)
+    if mode == "storm":
+        _enqueue_until_accepted(key, count, rng, seconds, rate)
+        app.close()
+        return
     keys = (f"{key}-{number}" for number in itertools.count())
     left = itertools.count() if count == 0 else iter(range(count))
     for batch in itertools.count():
@@ -32,6 +40,21 @@ def main(key: str, count: int, mode: str, seed: int, seconds: float = 0.0) -> No
             break
         _enqueue(names, f"{key}-batch-{batch}", rng, seconds)
     app.close()
+
+
+def _enqueue_until_accepted(key: str, count: int, rng: random.Random, seconds: float, rate: float) -> None:
+    accepted, began = 0, time.monotonic()
+    for batch in itertools.count():
+        if accepted >= count:
+            return
+        names = [f"{key}-{batch}-{number}" for number in range(rng.randint(1, LARGEST_BATCH))]
+        try:
+            _enqueue(names, f"{key}-batch-{batch}", rng, seconds)
+        except EngineError:
+            time.sleep(0.2)
+        else:
+            accepted += len(names)
+        time.sleep(max(0.0, began + accepted / rate - time.monotonic()))
 
 
 def _enqueue(names: list[str], batch: str, rng: random.Random, seconds: float) -> None:

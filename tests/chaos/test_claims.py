@@ -6,7 +6,7 @@ import pytest
 from tests.chaos.checker import check
 from tests.chaos.crew import Crew, until
 
-JOBS = 2000
+JOBS = 800
 
 
 @pytest.mark.crash

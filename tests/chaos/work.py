@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
 import resource
-import signal
 import time
-from collections.abc import Callable
 
+from tests.chaos import misbehaviour
 from tests.chaos.ledger import Ledger
+from tests.chaos.misbehaviour import KILLERS, POISON
+from tests.chaos.shared_clock import follow_shared_clock
 
 from perdure import App, Retry, current_job
 
-app = App(retry=Retry.exponential("50ms", cap="500ms", max_attempts=5))
+follow_shared_clock()
+RETRY = Retry.exponential("50ms", cap="500ms", max_attempts=5)
+app = App(retry=RETRY)
 ledger = Ledger.of_environment()
 
 # Handlers that crash on purpose shall leave no core files about.
@@ -62,6 +63,8 @@ def _length(behaviour: str, seconds: float) -> float:
 def _behave(behaviour: str, key: str) -> str:
     if behaviour in KILLERS:
         KILLERS[behaviour]()
+    if behaviour in POISON and current_job().attempt == 1:
+        POISON[behaviour][1]()
     if behaviour == "fails always" or (behaviour == "fails once" and current_job().attempt == 1):
         _note("end", "raises")
         raise PlannedError(f"{key} {behaviour}")
@@ -71,20 +74,7 @@ def _behave(behaviour: str, key: str) -> str:
 
 
 def _note(event: str, note: str = "") -> None:
+    if misbehaviour.is_copy:
+        return
     job = current_job()
     ledger.write(event, job=job.id, attempt=job.attempt, note=note)
-
-
-def _exit() -> None:
-    os._exit(7)
-
-
-def _kill_itself() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _segfault() -> None:
-    ctypes.string_at(0)
-
-
-KILLERS: dict[str, Callable[[], None]] = {"exits": _exit, "kills itself": _kill_itself, "segfaults": _segfault}

@@ -125,7 +125,7 @@ def result(job: Job) -> object:
     return None if job.result is None else json.loads(job.result)
 
 
-ALIKE = {"guarded script", "module"}
+ALIKE = {"guarded script", "module", "package"}
 """Programs that differ little from another one here; they are tried in the long tests."""
 
 
