@@ -38,6 +38,7 @@ class Storm:
     """The mean number of seconds between two faults."""
     seconds: float
     """The mean length of a run."""
+    process_faults: tuple[Fault, ...] = PROCESS_FAULTS
     rate: float
     """Jobs that are enqueued per second."""
     workers: int = 4
@@ -141,7 +142,7 @@ def run(storm: Storm, crew: Crew, engine_faults: Sequence[Fault], *, seed: int) 
         "grace": "5s",
     }
     stage = Stage(crew=crew, clock=clock, rng=random.Random(seed), settings=settings)
-    faults = _Faults(stage=stage, kinds=[*PROCESS_FAULTS, *engine_faults])
+    faults = _Faults(stage=stage, kinds=[*storm.process_faults, *engine_faults])
     jobs, probes = _strike_while_working(storm, stage, faults, seed)
     _work_off_the_rest(storm, stage, clock)
     wall = time.monotonic() - began
