@@ -109,6 +109,7 @@ def make_worker(
         concurrency=settings.concurrency if concurrency is None else concurrency,
         lease=settings.lease if lease is None else lease,
         grace=settings.grace if grace is None else grace,
+        max_block=settings.max_block,
         poll=settings.poll,
         prefetch=settings.prefetch,
         max_prefetch=settings.max_prefetch,

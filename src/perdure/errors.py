@@ -20,6 +20,7 @@ PerdureError
 │   ├── KeyReused              an idempotency key that was used for another request
 │   ├── InProgress             the same request is still being worked on
 │   └── LeaseLost              the store no longer counts this worker among the living
+├── WorkerFailed               a worker cannot go on and has ended
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
     │   └── EngineUnusable     it never will be as things are: user, password, rights, file or version are wrong
@@ -123,6 +124,10 @@ class InProgress(Refused):
 
 class LeaseLost(Refused):
     """The store no longer counts this worker among the living; it must register anew."""
+
+
+class WorkerFailed(PerdureError):
+    """A worker cannot go on and has ended: its event loop or one of its parts did, or was blocked for too long."""
 
 
 class EngineError(PerdureError):

@@ -38,6 +38,9 @@ class Settings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     concurrency: Annotated[int, "how many attempts a worker process runs at once"] = 50
     lease: Annotated[timedelta, "how long a silent worker keeps its jobs"] = timedelta(seconds=30)
     grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)
+    max_block: Annotated[timedelta, "how long a handler may block a worker's event loop before the worker ends"] = (
+        5 * _MINUTE
+    )
     poll: Annotated[timedelta, "how often to look for work when no hint comes"] = timedelta(seconds=1)
     prefetch: Annotated[timedelta, "how much measured work a worker may hold in advance"] = timedelta(milliseconds=200)
     max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 2000
@@ -92,6 +95,8 @@ class Settings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
             )
         if not timedelta(milliseconds=100) <= self.lease <= 60 * _MINUTE:
             raise BadSetting(f"lease is {self.lease}; it must lie between 100ms and 1h.")
+        if self.max_block < timedelta(seconds=1):
+            raise BadSetting(f"max_block is {self.max_block}; it must be at least 1s.")
         if self.poll <= timedelta(0):
             raise BadSetting(f"poll is {self.poll}; it must be longer than nothing.")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:

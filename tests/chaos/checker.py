@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tests.chaos.ledger import Event, of_kind
 
 from perdure import Attempt, Job
+from perdure.model.decide import MOST_BYSTANDING
 
 ENDED = ("succeeded", "dead", "cancelled")
 
@@ -100,7 +101,11 @@ def check(
             for job_id, each in starts.items()
             if job_id in asked and asked[job_id].delivery == "at_most_once" and len(each) > 1
         ],
-        over_limit=[job_id for job_id, each in starts.items() if job_id in asked and len(each) > asked[job_id].limit],
+        over_limit=[
+            job_id
+            for job_id, each in starts.items()
+            if job_id in asked and len(each) > asked[job_id].limit + _uncounted(stored.get(job_id))
+        ],
         same_attempt=_same_attempt(starts),
         after_end=_after_end(starts, stored) if is_clock_steady else [],
         unproven=[job.id for job in jobs if job.state == "succeeded" and not _has_run(job, ends.get(job.id, []))],
@@ -124,6 +129,11 @@ def _by_job(events: Iterable[Event]) -> dict[str, list[Event]]:
 def _overlaps(starts: Sequence[Event], ends: Sequence[Event]) -> int:
     ended_at = {event.attempt: event.at for event in ends}
     return sum(ended_at.get(earlier.attempt, 0.0) > later.at for earlier, later in itertools.pairwise(starts))
+
+
+def _uncounted(job: Job | None) -> int:
+    """How many starts of a job may be beyond its limit: losses of its worker while it ran in a child process."""
+    return 0 if job is None else min(max(0, job.recoveries - 1), MOST_BYSTANDING)
 
 
 def _torn_batches(invoked: Iterable[Event], stored_keys: set[str]) -> list[str]:

@@ -94,6 +94,8 @@ class Vanished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     detail: str
     has_started: bool = True
     """Whether the handler may have been entered; known to be false only for at-most-once jobs."""
+    is_bystander: bool = False
+    """Whether the worker vanished while it ran the attempt in a child process: hardly by the fault of the attempt."""
 
 
 class TaskUnknown(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -1,4 +1,4 @@
-"""Claimed jobs on their way into the slots, first come, first served; only the event loop's thread touches it."""
+"""Claimed jobs on their way into the slots, first come, first served; only the event loop's thread changes it."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ class Buffer:
         taken = list(self._holdings)
         self._holdings.clear()
         return taken
+
+    def waiting(self) -> list[Holding]:
+        """Those that no slot has taken, also asked from another thread."""
+        while True:
+            try:
+                return list(self._holdings)
+            except RuntimeError:
+                continue  # a slot took one at this very moment
 
     def _call(self, count: int) -> None:
         while count and self._waiting:

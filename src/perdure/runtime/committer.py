@@ -58,6 +58,7 @@ class Committer:
         self._is_trusted = is_trusted
         self._done = done
         self._waiting: list[AttemptEnded] = []
+        self._in_flight: list[AttemptEnded] = []
         self._arrived = asyncio.Event()
         self._is_closing = False
 
@@ -71,6 +72,10 @@ class Committer:
         """Drop what is not committed: the lease is lost, and so are the fences."""
         self._waiting.clear()
 
+    def uncommitted(self) -> list[AttemptEnded]:
+        """The outcomes of which it is not known that they are durable; may be asked from another thread."""
+        return [*self._in_flight, *self._waiting]
+
     def close(self) -> None:
         """Stop once everything is written."""
         self._is_closing = True
@@ -82,6 +87,7 @@ class Committer:
             self._arrived.clear()
             while self._waiting:
                 batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+                self._in_flight = batch
                 await self._write(batch)
 
     async def _write(self, batch: list[AttemptEnded]) -> None:
@@ -90,6 +96,7 @@ class Committer:
         except Exception:
             # An outcome that cannot be written at all must cost neither its neighbours nor the worker.
             accepted = [await self._commit_bare(finished) for finished in batch]
+        self._in_flight = []
         self._done(batch)
         await self._tell(batch, accepted)
 

@@ -23,14 +23,14 @@ from perdure.model.decide import decide, spent
 from perdure.model.event import AttemptEnded, Tracing
 from perdure.model.failure import capture, clean
 from perdure.model.job import Job
-from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable
+from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable, Vanished
 from perdure.model.resolve import Policy
 from perdure.runtime import fork_guard
 from perdure.runtime.children import Children
 from perdure.runtime.committer import to_ended
 from perdure.runtime.context import Entered, running
 from perdure.runtime.entry import Entry
-from perdure.runtime.handler import Handler, Registry
+from perdure.runtime.handler import Handler, Registry, is_isolated
 from perdure.runtime.held import Holding
 from perdure.runtime.threads import Threads
 from perdure.runtime.timeout import OutOfTime, within
@@ -96,8 +96,12 @@ class Executor:
         buffer: Source,
         hand_on: Callable[[AttemptEnded], None],
         may_start: Callable[[], bool],
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        """One slot: run what the buffer brings, for ever."""
+        """One slot: run what the buffer brings, until it is cancelled and `is_cancelled` says the same of the worker.
+
+        A handler may cancel its own task, which is the slot's. That must not end the slot.
+        """
         loop, slot = asyncio.get_running_loop(), asyncio.current_task()
         while True:
             holding = await buffer.get()
@@ -114,6 +118,10 @@ class Executor:
             finally:
                 self.busy -= 1
                 self.finished += 1
+            if slot is not None and slot.cancelling():
+                if is_cancelled() and not holding.is_broken_off():
+                    return  # what became of the attempt is unknown: it is left to be found as lost
+                await _absorb_cancellation(slot)
             if finished is not None:
                 hand_on(finished)
             now = loop.time()
@@ -138,6 +146,10 @@ class Executor:
             ending = await self._attempt(holding, policy, started_at, may_start)
             if holding.interrupt == "lease":
                 return None
+            if isinstance(ending, TimedOut) and not may_start():
+                # [INV-8] The lease ran out before the timeout was noticed: something held up the whole process, and
+                # this attempt may be what did. It must not run in the worker's own process again.
+                ending = Vanished(detail=f"its worker was held up past its lease, and {_late(ending)}")
             ended_at = self._clock.now()
             outcome = decide(job, ending, policy, ended_at, self._random)
         finally:
@@ -184,7 +196,7 @@ class Executor:
         entered = Entered(job, policy.limit, policy.timeout, now, self._store, self)
         token = running.set(entered)
         try:
-            if (handler.kind == "process" or job.reason == "lost") and self._isolates and handler.reference is not None:
+            if self._isolates and is_isolated(job, handler):
                 return await self._isolate(holding, handler, policy, may_start)
             if not handler.is_async:
                 return await self._thread(handler, job, positional, named, policy.timeout)
@@ -232,8 +244,8 @@ class Executor:
     ) -> Ending:
         """Run the attempt in a child process.
 
-        [INV-8] So that a job that kills its worker takes no other job with it a second time, one whose last attempt was
-        lost with its worker runs alone in a child: if it kills, it kills nobody else.
+        [INV-8] So that a job that kills its worker takes no other job with it a second time, one that was ever lost
+        with its worker runs alone in a child: if it kills, it kills nobody else.
         """
 
         room = contextlib.nullcontext() if handler.kind == "process" else self._suspects
@@ -276,10 +288,22 @@ async def _until_sure(holding: Holding, may_start: Callable[[], bool]) -> None:
         await asyncio.sleep(_DOUBT)
 
 
+async def _absorb_cancellation(slot: asyncio.Task[Any]) -> None:
+    """Forget every cancellation of the slot's task that is pending: it was meant for an attempt that has ended."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while slot.cancelling():
+        slot.uncancel()
+
+
 def _uncancel() -> None:
     slot = asyncio.current_task()
     assert slot is not None, "an attempt always runs in a slot's task"
     slot.uncancel()
+
+
+def _late(ending: TimedOut) -> str:
+    return f"the attempt past its timeout of {ending.timeout.total_seconds():g} s"
 
 
 def _noted(broken_off: BaseException | None) -> str:

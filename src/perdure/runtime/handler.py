@@ -116,6 +116,15 @@ class Registry(Protocol):
     async def release(self) -> None: ...
 
 
+def is_isolated(job: Job, handler: Handler) -> bool:
+    """Whether a worker runs the next attempt of this job alone in a child process.
+
+    A job that was ever lost with its worker stays a suspect: one that failed or timed out in its child would otherwise
+    bring the next worker down.
+    """
+    return handler.reference is not None and (handler.kind == "process" or job.reason == "lost" or job.recoveries > 0)
+
+
 def read_delay(delay: Duration) -> timedelta | None:
     """The delay that an error asks for; None when it cannot be read."""
     try:

@@ -2,7 +2,8 @@
 
 It beats, hands what the store believes about this worker to the event loop, and sleeps. When the store refuses the
 beat, or cannot be reached until the lease must have run out, it reports the loss and ends; the worker then registers
-anew.
+anew. It renews the lease only while `may_renew` says that the rest of the worker is alive. An error that is no outage
+is a defect: the keeper reports it and ends, and the worker ends too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from perdure.model.job import WorkerId
 from perdure.runtime.trouble import is_outage
 from perdure.store import Store
 from perdure.store.workers import Beat
+
+_LAST_BEAT = 1.0
+"""How many seconds a stopping worker waits for a beat that is under way."""
 
 
 class Lease:
@@ -51,6 +55,8 @@ class Keeper:
         lease: Lease,
         heard: Callable[[Beat], None],
         lost: Callable[[], None],
+        failed: Callable[[BaseException], None],
+        may_renew: Callable[[], bool],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -59,6 +65,8 @@ class Keeper:
         self._lease = lease
         self._heard = heard
         self._lost = lost
+        self._failed = failed
+        self._may_renew = may_renew
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="perdure-keeper", daemon=True)
 
@@ -69,11 +77,25 @@ class Keeper:
         self._stopped.set()
 
     def join(self) -> None:
-        self._thread.join(timeout=10)
+        """Wait until it has ended, if that is soon: it may wait for a store that does not answer."""
+        self._thread.join(timeout=_LAST_BEAT)
 
     def _keep(self) -> None:
+        try:
+            self._beat_until_lost()
+        except BaseException as error:
+            self._lease.end()
+            self._failed(error)
+            return
+        if not self._stopped.is_set():
+            self._lease.end()
+            self._lost()
+
+    def _beat_until_lost(self) -> None:
         pause = self._length.total_seconds() / 3
         while not self._stopped.wait(pause):
+            if not self._may_renew():
+                continue
             since = self._clock.monotonic()
             try:
                 beat = self._store.beat(self._worker, self._length).wait()
@@ -89,6 +111,3 @@ class Keeper:
             self._lease.renew(since)
             pause = self._length.total_seconds() / 3
             self._heard(beat)
-        if not self._stopped.is_set():
-            self._lease.end()
-            self._lost()

@@ -40,7 +40,10 @@ class Membership:
         held: Held,
         give_back: Callable[[Job], None],
         drop_everything: Callable[[], None],
+        keeper_failed: Callable[[BaseException], None],
+        may_renew: Callable[[], bool],
     ) -> None:
+        """`may_renew` is asked in the keeper's thread before each beat; `keeper_failed` is told on the event loop."""
         self._store = store
         self._clock = clock
         self._observer = observer
@@ -53,6 +56,9 @@ class Membership:
         self._held = held
         self._give_back = give_back
         self._drop_everything = drop_everything
+        self._keeper_failed = keeper_failed
+        self._may_renew = may_renew
+        self._is_over = False
         self._id: WorkerId | None = None
         self._lease: Lease | None = None
         self._keeper: Keeper | None = None
@@ -96,6 +102,8 @@ class Membership:
             lease=lease,
             heard=lambda beat: on_loop(loop, lambda: self._compare(worker, beat)),
             lost=lambda: on_loop(loop, lambda: self._lose(worker)),
+            failed=lambda error: on_loop(loop, lambda: self._keeper_failed(error)),
+            may_renew=self._may_renew,
         )
         # Where threads have run out it does not start: nothing is changed here then, and the new registration ends with
         # its lease.
@@ -109,6 +117,9 @@ class Membership:
         """When the lease is lost: drop everything, since others may run it by now, and begin anew under a new id."""
         while True:
             await self._lost.wait()
+            if self._is_over:
+                self._lost.clear()
+                continue
             if self._id is not None and self._lease is not None and self._keeper is not None:
                 self._lease.end()
                 self._keeper.stop()
@@ -121,6 +132,15 @@ class Membership:
                 await self._clock.sleep(self._trouble.failed(error))
                 continue
             self._trouble.succeeded()
+
+    def end(self) -> WorkerId | None:
+        """Renew the lease no more and trust it no more; from any thread. Returns the id that is still registered."""
+        self._is_over = True
+        if self._lease is not None:
+            self._lease.end()
+        if self._keeper is not None:
+            self._keeper.stop()
+        return self._id
 
     async def leave(self) -> None:
         """Strike this worker off; an engine that cannot be reached lets the lease run out instead."""

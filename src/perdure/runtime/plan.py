@@ -19,6 +19,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     lease: timedelta
     grace: timedelta
+    max_block: timedelta = timedelta(minutes=5)
+    """How long the event loop may be blocked before the worker ends."""
     poll: timedelta
     prefetch: timedelta
     max_prefetch: int

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
-from perdure.errors import UsageError
+from perdure.errors import UsageError, WorkerFailed
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.membership import on_loop
+from perdure.runtime.signals import stopping_signals
 from perdure.runtime.startup import in_daemon_thread, open_or_stop
 from perdure.runtime.supervisor import stop_with_supervisor
 from perdure.runtime.trouble import Trouble
+from perdure.runtime.watchdog import EXIT_CODE, Watchdog
 from perdure.runtime.worker import Worker
 
 _SWITCH = 0.001
@@ -40,8 +42,32 @@ def run_until_signalled(
             "A worker was started outside of the main thread, where it could not hear its signals.",
             "Start it in the main thread, or in a process of its own with `perdure worker`.",
         )
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_run(Starting(), make_worker, open_store, trouble, serve))
+    starting: list[Starting] = []
+    run_to_end(
+        _run(starting, make_worker, open_store, trouble, serve),
+        lambda: starting[0].watchdog if starting else None,
+    )
+
+
+def run_to_end(main: Coroutine[Any, Any, None], watchdog: Callable[[], Watchdog | None]) -> None:
+    """Run an event loop for a process that belongs to a worker; `watchdog` gives the worker's, once there is one.
+
+    The process ends with code 1 when the worker cannot go on, whatever keeps the loop or the interpreter from ending.
+    """
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            try:
+                runner.run(main)
+            except BaseException as error:
+                # Here, before the runner waits for all tasks of a loop that was left while the worker ran.
+                if (dog := watchdog()) is not None:
+                    dog.loop_ended(error)
+                raise
+    except WorkerFailed:
+        raise SystemExit(EXIT_CODE) from None  # the log says why
+    finally:
+        if (dog := watchdog()) is not None:
+            dog.process_left()
 
 
 class Starting:
@@ -50,10 +76,19 @@ class Starting:
     def __init__(self) -> None:
         self._worker: Worker | None = None
         self.stopping = asyncio.Event()
+        self.watchdog: Watchdog | None = None
 
     def made(self, worker: Worker) -> None:
-        """The worker is there."""
+        """The worker is there, and has this process to itself."""
         self._worker = worker
+        self.watchdog = getattr(worker, "watchdog", None)
+        if self.watchdog is not None:
+            self.watchdog.ends_process = True
+
+    def heard(self) -> None:
+        """A signal asks for the end; called wherever the main thread is."""
+        if self.watchdog is not None:
+            self.watchdog.signalled()
 
     def stop(self) -> None:
         """Stop the worker, or its start. Must be called on the event loop."""
@@ -71,18 +106,17 @@ class Starting:
 
 
 async def _run(
-    starting: Starting,
+    made: list[Starting],
     make_worker: Callable[[], Worker],
     open_store: Callable[[], object],
     trouble: Trouble | None,
     serve: Callable[[Starting], object],
 ) -> None:
-    loop = asyncio.get_running_loop()
+    loop, starting = asyncio.get_running_loop(), Starting()
+    made.append(starting)
     is_supervised = stop_with_supervisor(lambda: on_loop(loop, starting.stop))
     stop = _once_a_second(starting.stop, loop) if is_supervised else starting.stop
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
+    with stopping_signals(loop, heard=starting.heard, stop=stop):
         serve(starting)
         if not await _open(open_store, trouble, starting.stopping):
             return
@@ -92,9 +126,6 @@ async def _run(
             worker.stop()
         with _switching() if worker.has_embedded_engine else contextlib.nullcontext(), _tidied():
             await worker.run(waits=trouble is not None)
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 async def _open(open_store: Callable[[], object], trouble: Trouble | None, stopping: asyncio.Event) -> bool:

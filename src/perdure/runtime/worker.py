@@ -2,48 +2,52 @@
 
 `run()` registers, starts the parts and waits. The first `stop()` ends fetching, gives back what was not begun, lets
 running attempts finish within the grace period and gives back the rest; the second gives everything back at once. When
-it returns, no job is left running under this worker.
+it returns, no job is left running under this worker. A part that ends although nobody stopped the worker, by a defect
+or since a handler cancelled it, ends the worker: the jobs are given back, and `run()` raises WorkerFailed. What the
+event loop cannot notice any more, the watchdog does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import Any
 
 from perdure.clock import Clock
 from perdure.model.decide import decide
-from perdure.model.event import AttemptEnded, Observer, Tracing, WorkerStopped
+from perdure.model.event import AttemptEnded, Observer, Tracing
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.model.state import Lane
+from perdure.runtime.background import make_background
 from perdure.runtime.buffer import Buffer
-from perdure.runtime.canceller import Canceller
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher, Pace
 from perdure.runtime.forwarder import Forwarder, Sinks
+from perdure.runtime.give_back import GiveBack
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
 from perdure.runtime.hints import Hints
+from perdure.runtime.lifetime import Lifetime, failure, is_alive
 from perdure.runtime.loop import Loop
 from perdure.runtime.membership import Membership
 from perdure.runtime.outage import Outage
 from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
-from perdure.runtime.pruner import Pruner
-from perdure.runtime.reaper import Reaper
-from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.shutdown import Shutdown, end_tasks
 from perdure.runtime.starter import Starter
 from perdure.runtime.startup import register_or_stop
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
+from perdure.runtime.watchdog import Fault, Watchdog
 from perdure.store import Store
+from perdure.wording import plural
 
 _MOST_UNCOMMITTED = 4000
-_STUBBORN = 2.0
-"""How many seconds a handler that was broken off gets to notice it."""
+_log = logging.getLogger("perdure")
 
 
 class Worker:
@@ -71,10 +75,7 @@ class Worker:
         self._held = Held()
         self._buffer = Buffer()
         self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
-        self._stopping = asyncio.Event()
-        self._stopping_now = asyncio.Event()
-        self._released = 0
-        self._scheduling: Loop | None = None
+        self._lifetime = Lifetime()
         self._troubles: dict[str, Trouble] = {}
         self._outage = Outage("worker", clock=clock, observer=observer)
         self._executor = Executor(
@@ -99,6 +100,8 @@ class Worker:
             held=self._held,
             give_back=self._take_back,
             drop_everything=self._drop_everything,
+            keeper_failed=self._lifetime.keeper_failed,
+            may_renew=lambda: self.watchdog.may_renew(),
         )
         self._committer = Committer(
             store=store,
@@ -107,6 +110,25 @@ class Worker:
             trouble=self._trouble("committer"),
             is_trusted=self._membership.is_trusted,
             done=self._committed,
+        )
+        give_back = GiveBack(
+            store=store,
+            registry=registry,
+            clock=clock,
+            random=random,
+            held=self._held,
+            buffer=self._buffer,
+            committer=self._committer,
+            end_lease=self._membership.end,
+        )
+        self.watchdog = Watchdog(
+            clock=clock,
+            lease=plan.lease,
+            grace=plan.grace,
+            max_block=plan.max_block,
+            held=self._held,
+            give_back=give_back,
+            failed=self._fail,
         )
         self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.changed())
         self._forwarder = Forwarder(
@@ -134,12 +156,36 @@ class Worker:
             membership=self._membership,
             is_idle=lambda: not len(self._held),
         )
+        self._shutdown = Shutdown(
+            lifetime=self._lifetime,
+            grace=plan.grace,
+            fetcher=self._fetcher,
+            buffer=self._buffer,
+            held=self._held,
+            executor=self._executor,
+            committer=self._committer,
+            membership=self._membership,
+            observer=observer,
+            give_back=give_back,
+            take_back=self._take_back,
+        )
+        self._background = make_background(
+            store=store,
+            registry=registry,
+            plan=plan,
+            clock=clock,
+            random=random,
+            observer=observer,
+            held=self._held,
+            worker=lambda: self._membership.id,
+            tuner=self._tuner,
+            make_loop=self._loop,
+        )
 
     def stop(self) -> None:
         """Stop; called a second time, stop at once. Must be called on the worker's event loop."""
-        if self._stopping.is_set():
-            self._stopping_now.set()
-        self._stopping.set()
+        self.watchdog.stopping(at_once=self._lifetime.stopping.is_set())
+        self._lifetime.stop()
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -153,99 +199,98 @@ class Worker:
 
     def problems(self) -> list[str]:
         """Why this worker cannot run jobs as it should; nothing when it can."""
-        found = ["it is stopping"] if self._stopping.is_set() else []
+        found = ["it is stopping"] if self._lifetime.stopping.is_set() else []
         if self._membership.id is None:
             found.append("it is not registered with the store")
         elif not self._membership.is_trusted():
             found.append("its lease is in doubt")
         # A part may be added while somebody looks from another thread.
-        troubles = list(self._troubles.items())
-        return found + [f"the {part} cannot reach the store" for part, one in troubles if one.is_going_on]
+        return found + [
+            f"the {part} cannot reach the store" for part, it in [*self._troubles.items()] if it.is_going_on
+        ]
 
     async def run(self, *, waits: bool = True) -> None:
-        """Work until stopped. While the engine is away at the start, wait for it; without `waits`, raise instead."""
-        trouble = self._trouble("worker") if waits else None
-        if not await register_or_stop(self._register, trouble=trouble, stopping=self._stopping):
-            return
-        hinted, unhinted = self._background()
-        hints = Hints(fetching=self._fetcher.wake, promoting=self._promoting, rest=hinted)
-        unsubscribe = self._store.wakeups.subscribe(hints.hear)
-        committing = asyncio.create_task(self._committer.run())
-        fetching = asyncio.create_task(self._fetcher.run())
-        others = [asyncio.create_task(part.run()) for part in (self._promoting, *hinted, *unhinted)]
-        others.append(asyncio.create_task(self._membership.watch()))
-        slots = [
-            asyncio.create_task(self._executor.serve(self._buffer, self._hand_on, self._membership.is_trusted))
-            for _ in range(self._plan.concurrency)
-        ]
+        """Work until stopped. While the engine is away at the start, wait for it; without `waits`, raise instead.
+
+        Raises WorkerFailed when the worker cannot go on.
+        """
+        self._lifetime.begin()
+        self.watchdog.start()
         try:
-            await self._until_stopped([committing, fetching, *others, *slots])
+            trouble = self._trouble("worker") if waits else None
+            if await register_or_stop(self._register, trouble=trouble, stopping=self._lifetime.stopping):
+                await self._work()
         finally:
-            await self._wind_down(fetching)
-            self._committer.close()
-            await committing
+            self._membership.end()
+            self.watchdog.run_ended()
+
+    async def _work(self) -> None:
+        background = self._background
+        hints = Hints(fetching=self._fetcher.wake, promoting=self._promoting, rest=[*background.hinted.values()])
+        unsubscribe = self._store.wakeups.subscribe(hints.hear)
+        committing = asyncio.create_task(self._committer.run(), name="committer")
+        fetching = asyncio.create_task(self._fetcher.run(), name="fetcher")
+        loops = {"promoter": self._promoting, "forwarder": self._forwarding, **background.hinted, **background.unhinted}
+        others = [asyncio.create_task(part.run(), name=name) for name, part in loops.items()]
+        others.append(asyncio.create_task(self._membership.watch(), name="membership"))
+        may_start, is_cancelled = self._membership.is_trusted, self._lifetime.is_cancelled
+        for _ in range(self._plan.concurrency):
+            slot = self._executor.serve(self._buffer, self._hand_on, may_start, is_cancelled)
+            others.append(asyncio.create_task(slot, name="slot"))
+        try:
+            await self._until_over(fetching, committing, others)
+        finally:
             unsubscribe()
-            await _end([*others, *slots])
+            await end_tasks([fetching, committing, *others])
             await self._forwarder.close()
             self._executor.close()
             await self._registry.release()
-            worker = self._membership.id
-            await self._membership.leave()
-            self._observer.tell(WorkerStopped(worker=str(worker), released=self._released))
+
+    async def _until_over(
+        self, fetching: asyncio.Task[None], committing: asyncio.Task[None], others: list[asyncio.Task[None]]
+    ) -> None:
+        """Wait for the end, and end as well as the parts that are left allow."""
+        text, cancelled = None, None
+        try:
+            text = await self._lifetime.until_over([committing, fetching, *others])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if self.watchdog.ends_process:
+                # Only a handler cancels the main task of a process that the worker has to itself.
+                text = "its main task was cancelled, by a handler or a task that a handler started"
+        if not self._lifetime.stopping.is_set():
+            self.stop()
+        if self.watchdog.fault is None:
+            if is_alive(committing):
+                await self._shutdown.finish(fetching, committing)
+                if text is not None:
+                    _log.error("This worker ends: %s; %s given back", text, plural(self._shutdown.released, "job"))
+            else:
+                await self._shutdown.abandon(text or "it was cancelled")
+        self._drop_everything()
+        if self.watchdog.is_overdue:
+            text = text or "it did not stop in time"
+        if text is not None:
+            raise failure(text)
+        if cancelled is not None:
+            raise cancelled
+
+    def _fail(self, fault: Fault) -> None:
+        """The watchdog has given the jobs back."""
+        self._drop_everything()
+        self._lifetime.fail(fault.text)
 
     async def _register(self) -> None:
         # Limits that an operator has set hold from the first fetch on.
         await self._tuner.step()
         await self._membership.join()
 
-    def _background(self) -> tuple[list[Loop], list[Loop]]:
-        """The parts that go in a rhythm of their own: those that hints are for, and those that look by themselves."""
-        store, clock, poll = self._store, self._clock, self._plan.poll.total_seconds()
-        reaper = Reaper(
-            store=store,
-            registry=self._registry,
-            clock=clock,
-            random=self._random,
-            observer=self._observer,
-            every=min(self._plan.lease.total_seconds() / 3, 5.0),
-        )
-        canceller = Canceller(store=store, held=self._held, worker=lambda: self._membership.id, poll=poll)
-        pruner = Pruner(store=store, retention=self._plan.retention)
-        scheduler = Scheduler(
-            store=store,
-            clock=clock,
-            random=self._random,
-            observer=self._observer,
-            poll=poll,
-            definitions=self._plan.schedules,
-        )
-        self._scheduling = self._loop("scheduler", scheduler.step)
-        hinted = [
-            self._loop("canceller", canceller.step),
-            self._loop("tuner", self._tuner.step),
-            self._scheduling,
-        ]
-        unhinted = [self._loop("reaper", reaper.step), self._loop("pruner", pruner.step), self._forwarding]
-        return hinted, unhinted
-
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
 
     def _trouble(self, part: str) -> Trouble:
-        trouble = Trouble(part, random=self._random, outage=self._outage)
-        self._troubles[part] = trouble
+        self._troubles[part] = trouble = Trouble(part, random=self._random, outage=self._outage)
         return trouble
-
-    async def _until_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for the stop; a part that dies of a bug takes the worker down rather than leave it half alive."""
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-        for task in done:
-            if task is not stopping:
-                task.result()
 
     def _room(self) -> int:
         """How many more jobs may be claimed: slots and measured advance, less what is held and not yet run."""
@@ -276,8 +321,8 @@ class Worker:
         kinds = {(one.job.queue, one.job.lane, one.job.schedule, one.outcome.sink) for one in batch}
         if any(self._frees_a_place(queue, lane) for queue, lane, _, _ in kinds):
             self._fetcher.wake()
-        if self._scheduling is not None and any(schedule for _, _, schedule, _ in kinds):
-            self._scheduling.wake()  # a tick that waited for this job may fire now
+        if any(schedule for _, _, schedule, _ in kinds):
+            self._background.scheduler.wake()  # a tick that waited for this job may fire now
         if any(sink for _, _, _, sink in kinds):
             self._forwarding.wake()
 
@@ -286,12 +331,12 @@ class Worker:
         fairness = self._tuner.fairness(queue)
         return fairness.concurrency is not None or (lane == "retry" and fairness.max_retries_running is not None)
 
-    def _take_back(self, job: Job, *, has_started: bool = False) -> None:
+    def _take_back(self, job: Job, has_started: bool = False) -> None:
         """Put a job back in line through the committer."""
         policy = self._registry.policy(job)
         now = self._clock.now()
         outcome = decide(job, ShutDown(has_started=has_started), policy, now, self._random)
-        self._released += 1
+        self._shutdown.released += 1
         self._held.add([job])
         self._committer.put(
             AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
@@ -305,34 +350,3 @@ class Worker:
         self._buffer.take_all()
         self._fetcher.freed()
         self._fetcher.changed()
-
-    async def _wind_down(self, fetching: asyncio.Task[None]) -> None:
-        """Stop fetching, give back what waits in the buffer, and let the running attempts finish within the grace."""
-        self._fetcher.stop()
-        await asyncio.wait([fetching])
-        for holding in self._buffer.take_all():
-            if not holding.is_broken_off():
-                self._take_back(holding.job)
-        hurry = asyncio.create_task(self._stopping_now.wait())
-        idle = asyncio.create_task(self._until_idle())
-        grace = self._plan.grace.total_seconds()
-        await asyncio.wait([hurry, idle], timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-        for holding in self._held.all():
-            if holding.break_off("shutdown"):
-                self._released += 1
-        await asyncio.wait([idle], timeout=_STUBBORN)
-        for holding in self._held.all():
-            if holding.runner is not None:
-                # Its handler swallows the cancellation; the process is about to end, so the job goes back all the same.
-                self._take_back(holding.job, has_started=True)
-        await _end([hurry, idle])
-
-    async def _until_idle(self) -> None:
-        while self._executor.busy:
-            await asyncio.sleep(0.005)
-
-
-async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks, timeout=5)

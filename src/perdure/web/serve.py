@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -24,9 +23,11 @@ from perdure.errors import BadOption, EngineError, Refused
 from perdure.log_limit import LogLimit, RepeatFilter
 from perdure.model.printable import one_line
 from perdure.runtime.entry import stop_in_child
-from perdure.runtime.process import loop_factory
+from perdure.runtime.process import run_to_end
 from perdure.runtime.scheduler import LoneScheduler
+from perdure.runtime.signals import stopping_signals
 from perdure.runtime.startup import open_or_stop
+from perdure.runtime.watchdog import Watchdog
 from perdure.runtime.worker import Worker
 from perdure.settings import Settings
 from perdure.web import auth
@@ -79,8 +80,7 @@ def serve(
         server = make_server(api, announce=lambda: announce(listening), grace=app.settings.grace.total_seconds())
         running = _Running(api, listener, server, name=beside, waits=waits)
         try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(running.run(make_beside))
+            run_to_end(running.run(make_beside), running.watchdog)
         finally:
             app.close()
 
@@ -161,14 +161,16 @@ class _Running:
         self._server = server
 
     async def run(self, make_beside: Callable[[], Beside] | None) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        try:
+        with stopping_signals(asyncio.get_running_loop(), heard=self._heard, stop=self._stop):
             await self._run_parts(make_beside)
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+
+    def watchdog(self) -> Watchdog | None:
+        """The watchdog of the worker, if there is one."""
+        return self._beside.watchdog if isinstance(self._beside, Worker) else None
+
+    def _heard(self) -> None:
+        if (watchdog := self.watchdog()) is not None:
+            watchdog.signalled()
 
     async def _run_parts(self, make_beside: Callable[[], Beside] | None) -> None:
         parts: list[asyncio.Task[Any]] = [asyncio.create_task(self._server.serve([self._listener]))]
@@ -205,6 +207,8 @@ class _Running:
         if not await open_or_stop(self._api.desk.open, trouble=trouble, stopping=self._stopping):
             return
         beside = self._beside = make_beside()
+        if isinstance(beside, Worker):
+            beside.watchdog.ends_process = True
         if self._server.should_exit:
             return
         await (beside.run(waits=self._waits) if isinstance(beside, Worker) else beside.run())

@@ -1,0 +1,79 @@
+"""The parts of a worker that go in a rhythm of their own, beside the pipeline of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+import msgspec
+
+from perdure.clock import Clock
+from perdure.model.event import Observer
+from perdure.model.job import WorkerId
+from perdure.runtime.canceller import Canceller
+from perdure.runtime.handler import Registry
+from perdure.runtime.held import Held
+from perdure.runtime.loop import Loop
+from perdure.runtime.plan import Plan
+from perdure.runtime.pruner import Pruner
+from perdure.runtime.reaper import Reaper
+from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.tuner import Tuner
+from perdure.store import Store
+
+_LONGEST_REAPING = 5.0
+"""How many seconds pass at most between two looks for vanished workers."""
+
+
+class Background(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts by name."""
+
+    hinted: dict[str, Loop]
+    """Those that take a step when the store hints that something has changed."""
+    unhinted: dict[str, Loop]
+    scheduler: Loop
+
+
+def make_background(
+    *,
+    store: Store,
+    registry: Registry,
+    plan: Plan,
+    clock: Clock,
+    random: Random,
+    observer: Observer,
+    held: Held,
+    worker: Callable[[], WorkerId | None],
+    tuner: Tuner,
+    make_loop: Callable[[str, Callable[[], Coroutine[Any, Any, float]]], Loop],
+) -> Background:
+    """Make the parts, which do not run yet; `make_loop` gives a part its rhythm."""
+    poll = plan.poll.total_seconds()
+    reaper = Reaper(
+        store=store,
+        registry=registry,
+        clock=clock,
+        random=random,
+        observer=observer,
+        every=min(plan.lease.total_seconds() / 3, _LONGEST_REAPING),
+    )
+    scheduler = make_loop(
+        "scheduler",
+        Scheduler(
+            store=store, clock=clock, random=random, observer=observer, poll=poll, definitions=plan.schedules
+        ).step,
+    )
+    canceller = Canceller(store=store, held=held, worker=worker, poll=poll)
+    return Background(
+        hinted={
+            "canceller": make_loop("canceller", canceller.step),
+            "tuner": make_loop("tuner", tuner.step),
+            "scheduler": scheduler,
+        },
+        unhinted={
+            "reaper": make_loop("reaper", reaper.step),
+            "pruner": make_loop("pruner", Pruner(store=store, retention=plan.retention).step),
+        },
+        scheduler=scheduler,
+    )
