@@ -113,3 +113,21 @@ def test_a_loop_that_is_blocked_for_a_while_is_reported_and_keeps_its_lease(crew
     assert (crew.state(job_id), crew.job(job_id).attempt) == ("succeeded", 1)
     assert crew.output().count("has been blocked for") == 1
     assert crew.stop(worker) == [0]
+
+
+# Proves [INV-25].
+@pytest.mark.crash
+@pytest.mark.every_engine
+def test_jobs_beside_one_that_holds_the_interpreter_longer_than_the_lease_lose_one_attempt_at_most(crew: Crew) -> None:
+    worker = crew.worker(APP, lease="1s", concurrency=3)
+    bystander = crew.enqueue_named("wait_on_loop", 5, max_attempts=2)
+    until(lambda: crew.seen("start", job=bystander), "the bystander runs")
+    culprit = crew.enqueue_named("hold_interpreter", 3)
+    until(crew.is_drained, "all jobs have ended")
+    assert crew.state(bystander) == "succeeded"
+    assert crew.job(bystander).failures <= 1
+    # Lost the first time, whatever noticed it first; then it ran in children, which its timeout killed.
+    assert crew.outcomes(culprit)[0] == "lost"
+    assert [event.pid for event in crew.seen("start", job=culprit)].count(worker.pid) == 1
+    assert worker.poll() is None
+    assert crew.stop(worker) == [0]

@@ -370,3 +370,19 @@ def test_an_at_most_once_job_that_was_never_entered_goes_back_in_line() -> None:
     outcome = outcome_of(Vanished(detail="gone", has_started=False), job)
     assert (outcome.state, outcome.attempt, outcome.failures, outcome.recoveries) == ("ready", "released", 0, 0)
     assert outcome.lane == job.lane
+
+
+# Proves [INV-25].
+def test_a_bystander_of_a_vanished_worker_is_counted_once_and_again_only_after_three_more_losses() -> None:
+    counted = []
+    job = a_job(failures=0, recoveries=0)
+    for _ in range(6):
+        outcome = outcome_of(Vanished(detail="gone", is_bystander=True), job)
+        counted.append(outcome.failures - job.failures)
+        job = a_job(failures=outcome.failures, recoveries=outcome.recoveries)
+    assert counted == [1, 0, 0, 0, 1, 1]
+
+
+def test_a_job_whose_own_child_died_is_counted_each_time() -> None:
+    outcome = outcome_of(Vanished(detail="gone"), a_job(failures=1, recoveries=1))
+    assert (outcome.failures, outcome.recoveries, outcome.reason) == (2, 2, "lost")

@@ -204,10 +204,8 @@ class Worker:
             found.append("it is not registered with the store")
         elif not self._membership.is_trusted():
             found.append("its lease is in doubt")
-        # A part may be added while somebody looks from another thread.
-        return found + [
-            f"the {part} cannot reach the store" for part, it in [*self._troubles.items()] if it.is_going_on
-        ]
+        troubles = [*self._troubles.items()]  # copied, as parts are added while another thread looks
+        return found + [f"the {part} cannot reach the store" for part, it in troubles if it.is_going_on]
 
     async def run(self, *, waits: bool = True) -> None:
         """Work until stopped. While the engine is away at the start, wait for it; without `waits`, raise instead.
@@ -281,8 +279,7 @@ class Worker:
         self._lifetime.fail(fault.text)
 
     async def _register(self) -> None:
-        # Limits that an operator has set hold from the first fetch on.
-        await self._tuner.step()
+        await self._tuner.step()  # limits that an operator has set hold from the first fetch on
         await self._membership.join()
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
