@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import signal
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from perdure import App
-from perdure.runtime.process import _once_a_second, run_until_signalled
-
-
-class Loop(asyncio.SelectorEventLoop):
-    """A loop whose time the test sets."""
-
-    moment = 100.0
-
-    def time(self) -> float:
-        return self.moment
+from perdure.clock import VirtualClock
+from perdure.runtime.process import run_until_signalled
+from perdure.runtime.signals import one_stop
 
 
 def test_a_stop_that_a_supervised_worker_hears_twice_is_one_stop():
-    loop, stops = Loop(), []
-    heard = _once_a_second(lambda: stops.append(loop.moment), loop)
+    clock, stops = VirtualClock(), []
+    heard = one_stop(lambda: stops.append(clock.monotonic()), clock)
     heard()
-    loop.moment += 0.5
+    clock.advance(timedelta(seconds=0.5))
     heard()
-    assert stops == [100.0]
-    loop.moment += 1.0
+    assert stops == [0.0]
+    clock.advance(timedelta(seconds=1))
     heard()
-    assert stops == [100.0, 101.5]
-    loop.close()
+    assert stops == [0.0, 1.5]
 
 
 @pytest.mark.parametrize("is_embedded", [True, False])

@@ -69,8 +69,11 @@ def _decide(job: Job, ending: Ending, policy: Policy, now: datetime, random: Ran
         case Returned(result=result, note=note):
             plain = _succeeded(job.failures, job.recoveries, job.lane)
             return msgspec.structs.replace(plain, result=result, note=note)
-        case Raised(error=error):
+        case Raised(error=error, is_suspect=False):
             return _failed(job, policy, now, random, error, "failed")
+        case Raised(error=error):
+            outcome = _failed(job, policy, now, random, error, "failed")
+            return msgspec.structs.replace(outcome, recoveries=job.recoveries + 1)
         case AskedToWait(error=error, delay=asked):
             return _failed(job, policy, now, random, error, "failed", asked=min(asked, policy.max_retry_after))
         case TimedOut(timeout=timeout, doing=doing):

@@ -48,6 +48,8 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The handler raised."""
 
     error: Failure
+    is_suspect: bool = False
+    """Whether the attempt ran when its worker lost the lease, and may be the reason for that."""
 
 
 class GaveUp(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -23,16 +23,16 @@ from perdure.model.decide import decide, spent
 from perdure.model.event import AttemptEnded, Tracing
 from perdure.model.failure import capture, clean
 from perdure.model.job import Job
-from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable, Vanished
+from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable
 from perdure.model.resolve import Policy
 from perdure.runtime import fork_guard
 from perdure.runtime.children import Children
 from perdure.runtime.committer import to_ended
 from perdure.runtime.context import Entered, running
 from perdure.runtime.entry import Entry
-from perdure.runtime.handler import Handler, Registry, is_isolated
+from perdure.runtime.handler import Handler, Registry, is_isolated, suspected
 from perdure.runtime.held import Holding
-from perdure.runtime.threads import Threads
+from perdure.runtime.threads import Interrupted, Threads
 from perdure.runtime.timeout import OutOfTime, within
 from perdure.store.jobs import Ended, JobStore
 
@@ -146,10 +146,8 @@ class Executor:
             ending = await self._attempt(holding, policy, started_at, may_start)
             if holding.interrupt == "lease":
                 return None
-            if isinstance(ending, TimedOut) and not may_start():
-                # [INV-8] The lease ran out before the timeout was noticed: something held up the whole process, and
-                # this attempt may be what did. It must not run in the worker's own process again.
-                ending = Vanished(detail=f"its worker was held up past its lease, and {_late(ending)}")
+            if isinstance(ending, TimedOut | Raised) and not may_start():
+                ending = suspected(ending, job, self._registry.handler(job.task))
             ended_at = self._clock.now()
             outcome = decide(job, ending, policy, ended_at, self._random)
         finally:
@@ -204,6 +202,9 @@ class Executor:
             if policy.timeout is None:
                 return handler.returned(await work)
             return handler.returned(await within(policy.timeout.total_seconds(), work))
+        except Interrupted:  # the watchdog broke it off, since it blocked the event loop past its timeout
+            assert policy.timeout is not None, "only a limit runs out"
+            return TimedOut(timeout=policy.timeout)
         except OutOfTime as late:
             assert policy.timeout is not None, "only a limit runs out"
             return TimedOut(timeout=policy.timeout, doing=_noted(late.__cause__))
@@ -300,10 +301,6 @@ def _uncancel() -> None:
     slot = asyncio.current_task()
     assert slot is not None, "an attempt always runs in a slot's task"
     slot.uncancel()
-
-
-def _late(ending: TimedOut) -> str:
-    return f"the attempt past its timeout of {ending.timeout.total_seconds():g} s"
 
 
 def _noted(broken_off: BaseException | None) -> str:

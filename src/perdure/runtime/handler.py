@@ -15,7 +15,18 @@ from perdure.model.codec import decode_args, encode_result
 from perdure.model.failure import capture, clean
 from perdure.model.fairness import Fairness
 from perdure.model.job import Job
-from perdure.model.outcome import AskedToWait, Cancelled, Ending, GaveUp, Raised, Returned, Snoozed, Undecodable
+from perdure.model.outcome import (
+    AskedToWait,
+    Cancelled,
+    Ending,
+    GaveUp,
+    Raised,
+    Returned,
+    Snoozed,
+    TimedOut,
+    Undecodable,
+    Vanished,
+)
 from perdure.model.queue_settings import QueueSettings
 from perdure.model.resolve import Policy
 
@@ -123,6 +134,28 @@ def is_isolated(job: Job, handler: Handler) -> bool:
     bring the next worker down.
     """
     return handler.reference is not None and (handler.kind == "process" or job.reason == "lost" or job.recoveries > 0)
+
+
+def is_bystander(job: Job, handler: Handler | None) -> bool:
+    """Whether the loss of the worker that runs this attempt is hardly the attempt's fault.
+
+    An earlier loss has made the job a suspect, so that it runs in a child process and cannot hold up the worker.
+    """
+    return handler is not None and job.recoveries > 0 and is_isolated(job, handler)
+
+
+def suspected(ending: TimedOut | Raised, job: Job, handler: Handler | None) -> Ending:
+    """How an attempt ended that failed after the lease of its worker had run out.
+
+    [INV-8] Something held up the whole process, and this attempt may be what did. It counts among those that were lost
+    with their worker, so that it does not run in a worker's own process again.
+    """
+    if isinstance(ending, TimedOut):
+        late = f"the attempt past its timeout of {ending.timeout.total_seconds():g} s"
+        detail = f"its worker was held up past its lease, and {late}"
+        return Vanished(detail=detail, is_bystander=is_bystander(job, handler))
+    is_suspect = handler is None or not is_isolated(job, handler)
+    return msgspec.structs.replace(ending, is_suspect=is_suspect)
 
 
 def read_delay(delay: Duration) -> timedelta | None:

@@ -8,16 +8,19 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from types import FrameType
 from typing import Any
 
+from perdure.clock import SystemClock
 from perdure.errors import UsageError, WorkerFailed
 from perdure.runtime.entry import stop_in_child
 from perdure.runtime.membership import on_loop
-from perdure.runtime.signals import stopping_signals
+from perdure.runtime.own_process import EXIT_CODE
+from perdure.runtime.signals import one_stop, stopping_signals
 from perdure.runtime.startup import in_daemon_thread, open_or_stop
 from perdure.runtime.supervisor import stop_with_supervisor
 from perdure.runtime.trouble import Trouble
-from perdure.runtime.watchdog import EXIT_CODE, Watchdog
+from perdure.runtime.watchdog import Watchdog
 from perdure.runtime.worker import Worker
 
 _SWITCH = 0.001
@@ -83,12 +86,17 @@ class Starting:
         self._worker = worker
         self.watchdog = getattr(worker, "watchdog", None)
         if self.watchdog is not None:
-            self.watchdog.ends_process = True
+            self.watchdog.own_process()
 
     def heard(self) -> None:
         """A signal asks for the end; called wherever the main thread is."""
         if self.watchdog is not None:
             self.watchdog.signalled()
+
+    def interrupted(self, frame: FrameType | None) -> None:
+        """The watchdog breaks a handler off that blocks the loop."""
+        if self.watchdog is not None:
+            self.watchdog.interrupted(frame)
 
     def stop(self) -> None:
         """Stop the worker, or its start. Must be called on the event loop."""
@@ -115,8 +123,10 @@ async def _run(
     loop, starting = asyncio.get_running_loop(), Starting()
     made.append(starting)
     is_supervised = stop_with_supervisor(lambda: on_loop(loop, starting.stop))
-    stop = _once_a_second(starting.stop, loop) if is_supervised else starting.stop
-    with stopping_signals(loop, heard=starting.heard, stop=stop):
+    heard, stop = starting.heard, starting.stop
+    if is_supervised:
+        heard, stop = one_stop(heard, SystemClock()), one_stop(stop, SystemClock())
+    with stopping_signals(loop, heard=heard, stop=stop, interrupted=starting.interrupted):
         serve(starting)
         if not await _open(open_store, trouble, starting.stopping):
             return
@@ -160,23 +170,6 @@ def _tidied() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def _once_a_second(stop: Callable[[], None], loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Take signals that come together for one.
-
-    Service managers signal a whole group of processes, and the supervisor passes its own signal on: a worker hears one
-    stop twice, and must not take it for the second, which means at once.
-    """
-    last = -1.0
-
-    def heard() -> None:
-        nonlocal last
-        if last < 0 or loop.time() - last > 1.0:
-            last = loop.time()
-            stop()
-
-    return heard
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -15,7 +15,7 @@ from perdure.model.event import AttemptEnded, Observer, WorkerReaped
 from perdure.model.job import Job
 from perdure.model.outcome import Vanished
 from perdure.runtime.committer import to_ended
-from perdure.runtime.handler import Registry, is_isolated
+from perdure.runtime.handler import Registry, is_bystander
 from perdure.runtime.occurrence import with_next_ticks
 from perdure.store import Store
 
@@ -46,11 +46,10 @@ class Reaper:
     def _decide(self, job: Job) -> AttemptEnded:
         now = self._clock.now()
         policy = self._registry.policy(job)
-        handler = self._registry.handler(job.task)
         ending = Vanished(
             detail="its worker vanished: the lease ran out without a word",
             has_started=job.started_at is not None,
-            is_bystander=handler is not None and job.recoveries > 0 and is_isolated(job, handler),
+            is_bystander=is_bystander(job, self._registry.handler(job.task)),
         )
         return AttemptEnded(
             job=job,

@@ -1,6 +1,7 @@
 """A time limit for a coroutine that costs next to nothing until the coroutine waits for something.
 
-Most short handlers never wait. A limit can only break off what waits, so a timer is set when that happens first.
+Most short handlers never wait. A limit can only break off what waits, so a timer is set when that happens first. One
+that blocks the event loop past its limit and then returns is out of time as well.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ class OutOfTime(Exception):  # noqa: N818 - an outcome of the handler, not an er
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """What the coroutine gives; raises OutOfTime when it waits longer than so many seconds from now."""
-    until = asyncio.get_running_loop().time() + seconds
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
     try:
         waits_for = work.send(None)
     except StopIteration as end:
+        if loop.time() > until:
+            raise OutOfTime from None
         value: T = end.value
         return value
     limit = asyncio.timeout_at(until)
@@ -33,8 +37,8 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         if limit.expired():
             raise OutOfTime from error.__cause__
         raise
-    if limit.expired():
-        # It swallowed the cancellation and returned late.
+    if limit.expired() or loop.time() > until:
+        # It swallowed the cancellation, or blocked the loop so that it could not be cancelled.
         raise OutOfTime
     return value
 

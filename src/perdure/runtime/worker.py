@@ -10,6 +10,7 @@ event loop cannot notice any more, the watchdog does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
@@ -25,7 +26,7 @@ from perdure.runtime.background import make_background
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
-from perdure.runtime.fetcher import Claims, Fetcher, Pace
+from perdure.runtime.fetcher import Claims, Fetcher
 from perdure.runtime.forwarder import Forwarder, Sinks
 from perdure.runtime.give_back import GiveBack
 from perdure.runtime.handler import Registry
@@ -37,6 +38,7 @@ from perdure.runtime.membership import Membership
 from perdure.runtime.outage import Outage
 from perdure.runtime.plan import Plan
 from perdure.runtime.promoter import Promoter
+from perdure.runtime.room import Room
 from perdure.runtime.shutdown import Shutdown, end_tasks
 from perdure.runtime.starter import Starter
 from perdure.runtime.startup import register_or_stop
@@ -46,7 +48,6 @@ from perdure.runtime.watchdog import Fault, Watchdog
 from perdure.store import Store
 from perdure.wording import plural
 
-_MOST_UNCOMMITTED = 4000
 _log = logging.getLogger("perdure")
 
 
@@ -74,7 +75,6 @@ class Worker:
         self._observer = observer
         self._held = Held()
         self._buffer = Buffer()
-        self._pace = Pace(horizon=plan.prefetch.total_seconds(), most=plan.max_prefetch, slots=plan.concurrency)
         self._lifetime = Lifetime()
         self._troubles: dict[str, Trouble] = {}
         self._outage = Outage("worker", clock=clock, observer=observer)
@@ -123,6 +123,7 @@ class Worker:
         )
         self.watchdog = Watchdog(
             clock=clock,
+            registry=registry,
             lease=plan.lease,
             grace=plan.grace,
             max_block=plan.max_block,
@@ -144,14 +145,15 @@ class Worker:
         self._forwarding = self._loop("forwarder", self._forwarder.step)
         poll = plan.poll.total_seconds()
         self._promoting = self._loop("promoter", Promoter(store=store, clock=clock, poll=poll).step)
+        room = Room(plan=plan, clock=clock, buffer=self._buffer, held=self._held, executor=self._executor)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
             random=random,
             trouble=self._trouble("fetcher"),
             poll=poll,
-            room=self._room,
-            low=self._is_low,
+            room=room.count,
+            low=room.is_low,
             deliver=self._deliver,
             membership=self._membership,
             is_idle=lambda: not len(self._held),
@@ -213,7 +215,8 @@ class Worker:
         Raises WorkerFailed when the worker cannot go on.
         """
         self._lifetime.begin()
-        self.watchdog.start()
+        with contextlib.suppress(RuntimeError, MemoryError):  # no thread is granted: the registration waits for one
+            self.watchdog.start()
         try:
             trouble = self._trouble("worker") if waits else None
             if await register_or_stop(self._register, trouble=trouble, stopping=self._lifetime.stopping):
@@ -279,6 +282,7 @@ class Worker:
         self._lifetime.fail(fault.text)
 
     async def _register(self) -> None:
+        self.watchdog.start()
         await self._tuner.step()  # limits that an operator has set hold from the first fetch on
         await self._membership.join()
 
@@ -288,19 +292,6 @@ class Worker:
     def _trouble(self, part: str) -> Trouble:
         self._troubles[part] = trouble = Trouble(part, random=self._random, outage=self._outage)
         return trouble
-
-    def _room(self) -> int:
-        """How many more jobs may be claimed: slots and measured advance, less what is held and not yet run."""
-        self._pace.measure(self._clock.monotonic(), self._executor.finished)
-        pending = len(self._buffer) + self._executor.busy
-        if len(self._held) - pending > _MOST_UNCOMMITTED:
-            return 0
-        return self._plan.concurrency + self._pace.advance - pending
-
-    def _is_low(self) -> bool:
-        # What a free slot is about to take is no stock: with more slots than a batch is large, the next one is due.
-        stock = len(self._buffer) - (self._plan.concurrency - self._executor.busy)
-        return stock <= self._pace.advance // 2
 
     def _deliver(self, jobs: list[Job]) -> None:
         self._buffer.put(self._held.add(jobs))

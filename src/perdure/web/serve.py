@@ -11,6 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any, cast
 
 import msgspec
@@ -161,7 +162,8 @@ class _Running:
         self._server = server
 
     async def run(self, make_beside: Callable[[], Beside] | None) -> None:
-        with stopping_signals(asyncio.get_running_loop(), heard=self._heard, stop=self._stop):
+        loop = asyncio.get_running_loop()
+        with stopping_signals(loop, heard=self._heard, stop=self._stop, interrupted=self._interrupted):
             await self._run_parts(make_beside)
 
     def watchdog(self) -> Watchdog | None:
@@ -171,6 +173,10 @@ class _Running:
     def _heard(self) -> None:
         if (watchdog := self.watchdog()) is not None:
             watchdog.signalled()
+
+    def _interrupted(self, frame: FrameType | None) -> None:
+        if (watchdog := self.watchdog()) is not None:
+            watchdog.interrupted(frame)
 
     async def _run_parts(self, make_beside: Callable[[], Beside] | None) -> None:
         parts: list[asyncio.Task[Any]] = [asyncio.create_task(self._server.serve([self._listener]))]
@@ -208,7 +214,7 @@ class _Running:
             return
         beside = self._beside = make_beside()
         if isinstance(beside, Worker):
-            beside.watchdog.ends_process = True
+            beside.watchdog.own_process()
         if self._server.should_exit:
             return
         await (beside.run(waits=self._waits) if isinstance(beside, Worker) else beside.run())
