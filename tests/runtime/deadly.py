@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import atexit
+import contextlib
 import ctypes
+import os
+import re
+import signal
 import threading
 import time
 
@@ -88,6 +93,57 @@ async def block_loop_past_timeout(seconds: float) -> None:
     time.sleep(seconds)
 
 
+@app.task(timeout="300ms")
+async def wait_then_block_loop(seconds: float) -> None:
+    """Blocks the event loop after it has waited once, for longer than its timeout, where nothing can break it off."""
+    _note("start")
+    await asyncio.sleep(0.01)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(BaseException):
+            time.sleep(end - time.monotonic())
+
+
+@app.task
+def exit_process() -> None:
+    """Ends the process from a thread, without a word to anybody."""
+    _note("start")
+    os._exit(7)
+
+
+@app.task
+def interrupt_main() -> str:
+    """Does from a thread what Ctrl-C does."""
+    _note("start")
+    _thread.interrupt_main()
+    return "returned"
+
+
+@app.task
+def backtrack() -> None:
+    """Holds the interpreter for hours in a thread: the time grows with two to the power of the length."""
+    _note("start")
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+@app.task
+async def backtrack_on_loop() -> None:
+    """The same on the event loop."""
+    _note("start")
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+@app.task(process=True)
+def ignore_signals_in_child() -> None:
+    """Runs in a child process that no signal but SIGKILL ends."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _note("start")
+    while True:
+        with contextlib.suppress(BaseException):
+            time.sleep(3600)
+
+
 @app.task
 def never_return() -> None:
     """Blocks its thread for ever."""
@@ -111,11 +167,13 @@ async def wait_on_loop(seconds: float) -> None:
 
 
 @app.task(timeout="300ms")
-async def hold_interpreter(seconds: float) -> None:
+async def hold_interpreter(seconds: float, then: str) -> None:
     """Lets no other thread of the process run, where it runs in the worker's process."""
     _note("start")
     await asyncio.sleep(0.1)
     ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+    if then == "raises":
+        raise ValueError("after all that time")
     await asyncio.sleep(0.5)
 
 

@@ -9,6 +9,7 @@ It does not stop on SIGINT and SIGTERM, because its worker decides when it stops
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -30,6 +31,9 @@ from perdure.runtime.context import Entered, running
 from perdure.runtime.entry import Entry, become_child
 from perdure.runtime.fork_guard import enters_handlers, leave_copy
 from perdure.runtime.handler import Handler
+
+_PR_SET_PDEATHSIG = 1
+"""The option of Linux's prctl() that sets the signal which a process gets when its parent has ended."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +107,7 @@ def main() -> None:
 def _serve(channel: socket.socket) -> None:
     hello = msgspec.json.decode(_receive(channel), type=Hello)
     sys.path[:] = hello.path
+    _ask_for_death_signal()
     threading.Thread(target=_die_with_worker, args=(hello.worker,), daemon=True).start()
     imports = Imports(hello.entry)
     while True:
@@ -208,6 +213,12 @@ def _receive_exactly(channel: socket.socket, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def _ask_for_death_signal() -> None:
+    """Have the system kill this process with its worker, also while a handler holds the interpreter; on Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _die_with_worker(parent: int) -> None:

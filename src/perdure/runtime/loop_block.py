@@ -51,7 +51,7 @@ class LoopBlock:
         self.can_interrupt = False
         """Whether the loop runs in the main thread and `interrupted` is called there on SIGURG."""
 
-    def look(self, passed: float) -> None:
+    def look(self, passed: float, *, is_stopping: bool = False) -> None:
         """Ask the loop for an answer, or count the seconds that passed without one."""
         if self._answered:
             self._answered, self._is_reported, self._interrupting = False, False, None
@@ -65,6 +65,10 @@ class LoopBlock:
             self._report()
         if self.can_interrupt:
             self._interrupt_late_attempt()
+            if is_stopping:
+                # The system may give a second signal to another thread. Python runs its handler in the main thread
+                # only, which has to wake up for it.
+                signal.pthread_kill(self._thread, INTERRUPTING)
 
     def culprit(self) -> tuple[Holding | None, str]:
         """What runs on the loop now: the held job, if it is one, and its name."""

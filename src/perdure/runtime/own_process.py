@@ -30,6 +30,9 @@ _MARGIN = 0.2
 _GUARD_MARGIN = 0.05
 """The same of the exit guard, which acts last."""
 
+_BEAT_EVERY = 0.5
+"""How many seconds pass at least between two beats for the exit guard."""
+
 _FLUSH = 0.2
 """How many seconds the output streams have to take what is in their buffers."""
 
@@ -39,14 +42,24 @@ _log = logging.getLogger("perdure")
 class OwnProcess:
     """One process, from the start of its worker on. Make it in the main thread."""
 
-    def __init__(self, *, clock: Clock, grace: timedelta) -> None:
+    def __init__(self, *, clock: Clock, grace: timedelta, max_block: timedelta) -> None:
         self._clock = clock
+        self._beat_at = clock.monotonic()
         self._left = threading.Event()
         self._guard: ExitGuard | None = None
         try:
-            self._guard = ExitGuard(grace.total_seconds(), LATE - _GUARD_MARGIN)
+            self._guard = ExitGuard(
+                grace=grace.total_seconds(), late=LATE - _GUARD_MARGIN, max_block=max_block.total_seconds()
+            )
         except OSError as error:
             _log.warning("The process that ends a worker whose interpreter hangs cannot be started: %s", error)
+
+    def beat(self) -> None:
+        """Tell the exit guard that the process runs; may be called as often as one likes."""
+        now = self._clock.monotonic()
+        if self._guard is not None and now - self._beat_at >= _BEAT_EVERY:
+            self._beat_at = now
+            self._guard.beat()
 
     def leave(self) -> None:
         """The event loop is over, and the program goes on or ends; call it in the main thread."""

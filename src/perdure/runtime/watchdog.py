@@ -101,7 +101,7 @@ class Watchdog:
 
     def own_process(self) -> None:
         """The worker has this process to itself; call it in the main thread, where the loop runs, before the start."""
-        self._own_process = OwnProcess(clock=self._clock, grace=self._grace)
+        self._own_process = OwnProcess(clock=self._clock, grace=self._grace, max_block=self._max_block)
 
     def start(self) -> None:
         """Watch over a worker that is about to run on this event loop; raises where the system grants no thread."""
@@ -154,6 +154,8 @@ class Watchdog:
         last = self._clock.monotonic()
         while not self._run_is_over.wait(self._tick):
             now = self._clock.monotonic()
+            if self._own_process is not None:
+                self._own_process.beat()
             try:
                 fault = self._look(now, min(now - last, 2 * self._tick))
             except Exception as error:  # memory is short; the next look may succeed
@@ -177,7 +179,7 @@ class Watchdog:
             is_over = loop.is_closed() or self._stopped_for > self._most_stopped
             return Fault("lost", "its event loop has ended while it was running") if is_over else None
         self._stopped_for = 0.0
-        block.look(passed)
+        block.look(passed, is_stopping=self._stop_by is not None)
         if block.seconds >= self._max_block.total_seconds():
             culprit, name = block.culprit()
             return Fault("blocked", f"{name} blocked its event loop for {block.seconds:.3g} s", culprit)
