@@ -8,7 +8,8 @@ which reads a pipe from the worker:
   which the worker was stopped (SIGSTOP) does not count.
 - Python's signal handler is written in C and does not need the lock: it writes the number of each signal to the pipe
   (`signal.set_wakeup_fd`). After SIGTERM or SIGINT the guard waits for the grace period and a few seconds, and kills
-  the worker if it still runs.
+  the worker if it still runs. It also tells the watchdog of the signal: Python's own handler runs in the main thread
+  only, and not before a blocking call there is over if the signal came to another thread or just before that call.
 
 The guard ends when the worker has ended. This file is also the program of the guard. It imports few modules of the
 standard library and nothing of Perdure, so that a guard starts fast and needs little memory.
@@ -47,15 +48,17 @@ class ExitGuard:
         """
         import subprocess  # here, so that the guard's own process does not import it
 
-        self._read_end, self._pipe = os.pipe()
+        self._pipes = [*os.pipe(), *os.pipe()]
+        theirs, self._pipe, self._echo, their_echo = self._pipes
         os.set_blocking(self._pipe, False)
-        arguments = (self._read_end, os.getpid(), grace, late, max_block)
+        os.set_blocking(self._echo, False)
+        arguments = (theirs, their_echo, os.getpid(), grace, late, max_block)
         # The guard inherits the blocked signals, so that there is no moment at which they would end it.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, *map(str, arguments)],
-                pass_fds=[self._read_end],
+                pass_fds=[theirs, their_echo],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -72,6 +75,13 @@ class ExitGuard:
         with contextlib.suppress(OSError):  # a full pipe holds enough beats; a closed one has no reader
             os.write(self._pipe, bytes([_BEAT]))
 
+    def has_signal(self) -> bool:
+        """Whether a signal to stop has come since the last call."""
+        try:
+            return bool(os.read(self._echo, 512))
+        except OSError:
+            return False
+
     def stop(self) -> None:
         """End the guard: the worker has stopped, and the program has its process to itself again."""
         used = signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
@@ -82,12 +92,12 @@ class ExitGuard:
         self._process.wait()
 
     def _close(self) -> None:
-        # Its read end stays open here until now: Python would complain about signals that it cannot write any more.
-        os.close(self._pipe)
-        os.close(self._read_end)
+        # The guard's ends stay open here until now: Python would complain about signals that it cannot write any more.
+        for descriptor in self._pipes:
+            os.close(descriptor)
 
 
-def guard(pipe: int, worker: int, grace: float, late: float, max_block: float) -> None:
+def guard(pipe: int, echo: int, worker: int, grace: float, late: float, max_block: float) -> None:
     """Read the pipe until the worker has ended, or has to be killed."""
 
     def kill(*_: object) -> None:
@@ -112,6 +122,7 @@ def guard(pipe: int, worker: int, grace: float, late: float, max_block: float) -
             silence = 0.0
         if any(message in _STOPPING for message in messages):
             _stop_within(grace, late)
+            os.write(echo, b"!")
 
 
 def _stop_within(grace: float, late: float) -> None:
@@ -134,4 +145,4 @@ def _is_stopped(worker: int) -> bool:
 
 
 if __name__ == "__main__":
-    guard(int(sys.argv[1]), int(sys.argv[2]), *map(float, sys.argv[3:6]))
+    guard(*map(int, sys.argv[1:4]), *map(float, sys.argv[4:7]))

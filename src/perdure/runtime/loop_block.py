@@ -66,8 +66,7 @@ class LoopBlock:
         if self.can_interrupt:
             self._interrupt_late_attempt()
             if is_stopping:
-                # The system may give a second signal to another thread. Python runs its handler in the main thread
-                # only, which has to wake up for it.
+                # Python runs the handler of that signal in the main thread, which may have to wake up for it.
                 signal.pthread_kill(self._thread, INTERRUPTING)
 
     def culprit(self) -> tuple[Holding | None, str]:

@@ -45,7 +45,10 @@ class OwnProcess:
     def __init__(self, *, clock: Clock, grace: timedelta, max_block: timedelta) -> None:
         self._clock = clock
         self._beat_at = clock.monotonic()
+        self._is_signalled = False
         self._left = threading.Event()
+        self._guarding = threading.Lock()
+        """Held while the guard is used, so that nobody writes to a descriptor that has been closed."""
         self._guard: ExitGuard | None = None
         try:
             self._guard = ExitGuard(
@@ -57,14 +60,25 @@ class OwnProcess:
     def beat(self) -> None:
         """Tell the exit guard that the process runs; may be called as often as one likes."""
         now = self._clock.monotonic()
-        if self._guard is not None and now - self._beat_at >= _BEAT_EVERY:
+        if now - self._beat_at >= _BEAT_EVERY:
             self._beat_at = now
-            self._guard.beat()
+            with self._guarding:
+                if self._guard is not None:
+                    self._guard.beat()
+
+    def has_signal(self) -> bool:
+        """Whether a signal to stop has come, though Python's handler may not have run yet."""
+        with self._guarding:
+            if self._guard is not None and self._guard.has_signal():
+                self._is_signalled = True
+        return self._is_signalled
 
     def leave(self) -> None:
         """The event loop is over, and the program goes on or ends; call it in the main thread."""
-        if self._guard is not None:
-            self._guard.stop()
+        with self._guarding:
+            if self._guard is not None:
+                self._guard.stop()
+                self._guard = None
         self._left.set()
 
     def wait_until_left(self, deadline: float) -> bool:

@@ -179,7 +179,8 @@ class Watchdog:
             is_over = loop.is_closed() or self._stopped_for > self._most_stopped
             return Fault("lost", "its event loop has ended while it was running") if is_over else None
         self._stopped_for = 0.0
-        block.look(passed, is_stopping=self._stop_by is not None)
+        process = self._own_process
+        block.look(passed, is_stopping=process is not None and process.has_signal())
         if block.seconds >= self._max_block.total_seconds():
             culprit, name = block.culprit()
             return Fault("blocked", f"{name} blocked its event loop for {block.seconds:.3g} s", culprit)
