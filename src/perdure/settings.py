@@ -38,9 +38,9 @@ class Settings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
     concurrency: Annotated[int, "how many attempts a worker process runs at once"] = 50
     lease: Annotated[timedelta, "how long a silent worker keeps its jobs"] = timedelta(seconds=30)
     grace: Annotated[timedelta, "how long a stopping worker lets attempts finish"] = timedelta(seconds=30)
-    max_block: Annotated[timedelta, "how long a handler may block a worker's event loop before the worker ends"] = (
-        5 * _MINUTE
-    )
+    max_block: Annotated[
+        timedelta, "how long a handler may block a worker's event loop or interpreter before the worker ends"
+    ] = 5 * _MINUTE
     poll: Annotated[timedelta, "how often to look for work when no hint comes"] = timedelta(seconds=1)
     prefetch: Annotated[timedelta, "how much measured work a worker may hold in advance"] = timedelta(milliseconds=200)
     max_prefetch: Annotated[int, "how many jobs a worker may hold in advance, however fast they are"] = 2000

@@ -383,6 +383,12 @@ def test_a_bystander_of_a_vanished_worker_is_counted_once_and_again_only_after_t
     assert counted == [1, 0, 0, 0, 1, 1]
 
 
+def test_a_job_that_raised_while_its_worker_lost_the_lease_keeps_its_error_and_is_a_suspect() -> None:
+    error = Failure(type="ValueError", message="no")
+    outcome = outcome_of(Raised(error=error, is_suspect=True), a_job(failures=0, recoveries=0))
+    assert (outcome.attempt, outcome.failures, outcome.recoveries, outcome.error) == ("failed", 1, 1, error)
+
+
 def test_a_job_whose_own_child_died_is_counted_each_time() -> None:
     outcome = outcome_of(Vanished(detail="gone"), a_job(failures=1, recoveries=1))
     assert (outcome.failures, outcome.recoveries, outcome.reason) == (2, 2, "lost")

@@ -36,6 +36,9 @@ _LOOK = 1.0
 _ONE_STOP = 1.0
 """Signals within so many seconds are one stop: a service manager signals the supervisor, which passes it on, too."""
 
+_LONGEST = 10 * 365 * 86400.0
+"""The longest time in seconds that the timer is set to; systems refuse very long ones."""
+
 
 class ExitGuard:
     """The worker's side: the guard process and the pipe to it. Make and stop it in the main thread."""
@@ -129,7 +132,7 @@ def _stop_within(grace: float, late: float) -> None:
     """Set the timer at the end of which the worker is killed, or shorten it after the second signal."""
     left, _ = signal.getitimer(signal.ITIMER_REAL)
     if not left:
-        signal.setitimer(signal.ITIMER_REAL, grace + late)
+        signal.setitimer(signal.ITIMER_REAL, min(grace + late, _LONGEST))
     elif grace + late - left > _ONE_STOP:
         signal.setitimer(signal.ITIMER_REAL, min(left, late))
 
