@@ -37,6 +37,8 @@ _SAID: tuple[tuple[str, Kind], ...] = (
     ("MASTERDOWN ", "lost"),
     ("CLUSTERDOWN ", "lost"),
     ("TRYAGAIN ", "lost"),
+    # The server became a replica while this call was blocked, for example in WAIT: the change may have been made.
+    ("UNBLOCKED ", "lost"),
 )
 
 
