@@ -9,6 +9,7 @@ from tests.conformance.scene import LEASE, SECOND, Scene, failure
 
 from perdure.errors import LeaseLost
 from perdure.model.job import WorkerId
+from perdure.store.workers import Renewal
 
 
 def test_a_worker_is_struck_off_exactly_when_its_lease_is_over(scene: Scene) -> None:
@@ -88,3 +89,40 @@ def test_a_renewed_lease_is_not_reaped(scene: Scene) -> None:
     scene.store.beat(worker, LEASE).wait()
     scene.pass_time(LEASE - SECOND)
     assert scene.store.reap(10).wait().workers == ()
+
+
+def test_a_reap_shows_the_newest_renewal_of_every_worker_that_is_left(scene: Scene) -> None:
+    vanished, living = scene.worker("vanished"), scene.worker("living")
+    scene.pass_time(LEASE - SECOND)
+    scene.store.beat(living, 2 * LEASE).wait()
+    beat_at = scene.clock.now()
+    scene.pass_time(SECOND)
+    reaped = scene.store.reap(10).wait()
+    assert reaped.workers == (vanished,)
+    expected = Renewal(worker=living, beat_at=beat_at, length=2 * LEASE, left=2 * LEASE - SECOND)
+    assert reaped.renewals == (expected,)
+    # The same where nobody is struck off, and where no job is asked for.
+    assert scene.store.reap(0, []).wait().renewals == (expected,)
+
+
+def test_only_the_workers_given_are_struck_off_whatever_the_stores_clock_says(scene: Scene) -> None:
+    worker, other = scene.worker("worker"), scene.worker("other")
+    job = scene.running(worker)
+    renewals = {renewal.worker: renewal for renewal in scene.store.reap(10).wait().renewals}
+    scene.pass_time(100 * LEASE)
+    assert scene.store.reap(10, []).wait().workers == ()
+    reaped = scene.store.reap(10, [renewals[worker]]).wait()
+    assert (reaped.workers, reaped.jobs) == ((worker,), (job,))
+    assert [renewal.worker for renewal in reaped.renewals] == [other]
+    assert scene.store.reap(10, [renewals[worker]]).wait().workers == ()
+
+
+def test_a_worker_that_has_renewed_its_lease_since_is_not_struck_off(scene: Scene) -> None:
+    worker = scene.worker()
+    before = scene.store.reap(10).wait().renewals
+    scene.pass_time(SECOND)
+    scene.store.beat(worker, LEASE).wait()
+    assert scene.store.reap(10, before).wait().workers == ()
+    scene.store.beat(worker, LEASE).wait()
+    now = scene.store.reap(10, []).wait().renewals
+    assert scene.store.reap(10, now).wait().workers == (worker,)

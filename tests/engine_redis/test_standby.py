@@ -146,7 +146,7 @@ async def test_a_standby_that_is_ended_is_answered_soon(standing: Standing, scen
 async def test_a_worker_without_a_lease_is_refused(standing: Standing, scene: Scene, clock: VirtualClock) -> None:
     task = await standing.begin("one")
     clock.advance(timedelta(days=1))
-    # The time of a call is that of its sending.
+    await scene.store.reap(0)
     task.cancel()
     late = standing.make(WorkerId("one"), patience=timedelta(seconds=0.05))
     with pytest.raises(LeaseLost):

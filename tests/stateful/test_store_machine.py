@@ -107,7 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
         return None
 
     def is_living(self, worker: WorkerId) -> bool:
-        return worker in self.leases and self.leases[worker] > self.clock.now()
+        return worker in self.leases
 
     def is_paused(self, queue: str) -> bool:
         return queue in self.pauses and (self.pauses[queue] is None or self.pauses[queue] > self.clock.now())
@@ -318,7 +318,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reap(self) -> None:
-        expired = {worker for worker in self.leases if not self.is_living(worker)}
+        expired = {worker for worker, until in self.leases.items() if until <= self.clock.now()}
         for worker in expired:
             del self.leases[worker]
         reaped = self.store.reap(100).wait()

@@ -14,6 +14,7 @@ from perdure.model.job import WorkerId
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
+from perdure.runtime.lease_watch import LeaseWatch
 from perdure.runtime.loop import Loop
 from perdure.runtime.plan import Plan
 from perdure.runtime.pruner import Pruner
@@ -57,6 +58,7 @@ def make_background(
         random=random,
         observer=observer,
         every=min(plan.lease.total_seconds() / 3, _LONGEST_REAPING),
+        watch=LeaseWatch(clock),
     )
     scheduler = make_loop(
         "scheduler",

@@ -1,5 +1,8 @@
 """Finds the jobs of vanished workers and lets `decide` say what follows; any number of workers may reap at once.
 
+With a LeaseWatch, which every running worker has, the reaper measures leases by its own monotonic clock. Without one the
+store's clock decides, which is right for a clock that cannot jump, such as the one of a test.
+
 Each job is committed with the vanished worker's id in its fence, so that of two reapers, or a reaper and a worker
 that was only slow, exactly one is heard.
 """
@@ -16,17 +19,28 @@ from perdure.model.job import Job
 from perdure.model.outcome import Vanished
 from perdure.runtime.committer import to_ended
 from perdure.runtime.handler import Registry, is_bystander
+from perdure.runtime.lease_watch import LeaseWatch
 from perdure.runtime.occurrence import with_next_ticks
 from perdure.store import Store
 
 _BATCH = 500
+_SOON = 0.05
+"""The shortest pause before a look at a lease that is about to end, in seconds."""
 
 
 class Reaper:
     """Calls reap and commits what follows."""
 
     def __init__(
-        self, *, store: Store, registry: Registry, clock: Clock, random: Random, observer: Observer, every: float
+        self,
+        *,
+        store: Store,
+        registry: Registry,
+        clock: Clock,
+        random: Random,
+        observer: Observer,
+        every: float,
+        watch: LeaseWatch | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -34,14 +48,20 @@ class Reaper:
         self._random = random
         self._observer = observer
         self._every = every
+        self._watch = watch
 
     async def step(self) -> float:
         """Decide about one batch of orphaned jobs; the seconds until the next look."""
-        reaped = await self._store.reap(_BATCH)
+        watch = self._watch
+        reaped = await self._store.reap(_BATCH, None if watch is None else watch.silent())
+        if watch is not None:
+            watch.look(reaped.renewals)
         finished = [self._decide(job) for job in reaped.jobs]
         accepted = await self._store.commit([to_ended(one) for one in finished]) if finished else []
         await self._tell([one for one, is_accepted in zip(finished, accepted, strict=True) if is_accepted])
-        return 0.0 if len(reaped.jobs) == _BATCH else self._every
+        if len(reaped.jobs) == _BATCH:
+            return 0.0
+        return self._every if watch is None else min(self._every, max(watch.next_in(), _SOON))
 
     def _decide(self, job: Job) -> AttemptEnded:
         now = self._clock.now()

@@ -17,6 +17,7 @@ from perdure.model.job import Job, JobId, NewJob, WorkerId
 from perdure.model.outcome import Outcome
 from perdure.store.reads import JobFilter
 from perdure.store.reply import Reply
+from perdure.store.workers import Renewal
 
 
 class Want(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,10 +63,12 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reaped(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reap found: the workers whose lease ran out just now, and jobs that run under no living worker."""
+    """What a reap found: the workers it struck off, jobs that run under no living worker, and who is left."""
 
     workers: tuple[WorkerId, ...]
     jobs: tuple[Job, ...]
+    renewals: tuple[Renewal, ...] = ()
+    """The newest renewal of each worker that is still registered."""
 
 
 CancelAnswer = Literal["cancelled", "asked", "already cancelled", "already ended", "not found"]
@@ -114,14 +117,14 @@ class JobStore(Protocol):
         lane cannot fill goes to the other unless `is_strict`. A queue that filled less than its room is not asked again
         by a later want. Inside a lane: priority (higher first), then run_at, then id. Paused queues give nothing. Each
         job claimed is `running`, owned by the worker, its attempt one higher. `started_at` is the time of the claim; an
-        at-most-once job has none until `start`. Raises LeaseLost when the worker's lease has run out.
+        at-most-once job has none until `start`. Raises LeaseLost when the worker was struck off.
         """
         ...
 
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
         """Record that a worker is about to enter the handlers of these attempts of at-most-once jobs.
 
-        Returns for each whether the worker may enter: its lease holds, and the attempt is the job's current one. The
+        Returns for each whether the worker may enter: it was not struck off, and the attempt is the job's current one. The
         attempts it may enter have a `started_at` from then on; a job that has none was never entered.
         """
         ...
@@ -134,10 +137,12 @@ class JobStore(Protocol):
         """Make up to `limit` waiting jobs that are due ready."""
         ...
 
-    def reap(self, limit: int) -> Reply[Reaped]:
-        """Strike off workers whose lease ran out, and show up to `limit` running jobs that have no living worker.
+    def reap(self, limit: int, silent: Sequence[Renewal] | None = None) -> Reply[Reaped]:
+        """Strike off vanished workers, and show up to `limit` running jobs that have no living worker.
 
-        The caller decides about each and commits with the vanished worker's id in the fence.
+        A worker in `silent` is struck off if the renewal given there is still its newest. Without `silent`, the store's
+        clock decides whose lease has run out; that is only right where this clock cannot jump. The caller decides about
+        each job and commits with the vanished worker's id in the fence.
         """
         ...
 

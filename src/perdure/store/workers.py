@@ -27,6 +27,17 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs are running under it; filled in by reads."""
 
 
+class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest renewal of a worker's lease, as one look at the store finds it."""
+
+    worker: WorkerId
+    beat_at: datetime
+    """When it was made, by the store's clock; it tells one renewal from the next."""
+    length: timedelta
+    left: timedelta
+    """How long the lease still lasts by the store's clock, which may have jumped; negative when it has run out."""
+
+
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
     """What a beat brings back: what the store believes this worker is running."""
 
@@ -51,7 +62,10 @@ class WorkerStore(Protocol):
         ...
 
     def beat(self, worker: WorkerId, lease: timedelta) -> Reply[Beat]:
-        """Renew the lease from the store's now; raises LeaseLost when it has run out or the worker was struck off."""
+        """Renew the lease from the store's now; raises LeaseLost when the worker was struck off.
+
+        A late renewal counts as long as nobody has struck the worker off: the store's clock may have jumped.
+        """
         ...
 
     def cancelling(self, worker: WorkerId) -> Reply[tuple[JobId, ...]]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from perdure.clock import to_microseconds
 from perdure.engines.postgres.notes import NOTES_AT_ONCE
 from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.engines.renewal import to_renewal
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
+from perdure.store.workers import Renewal
 
 
 def promote(limit: int) -> Verb[Promoted]:
     return Verb(lambda: _promote(limit), is_repeatable=True, plan="promote")
 
 
-def reap(limit: int) -> Verb[Reaped]:
+def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:
     # Two statements that do not need each other: whoever was struck off has orphans until these are decided about.
-    return Verb(lambda: _reap(limit), is_repeatable=True)
+    return Verb(lambda: _reap(limit, silent), is_repeatable=True)
 
 
 def prune(older_than: timedelta, limit: int) -> Verb[int]:
@@ -34,11 +37,19 @@ def _promote(limit: int) -> Script[Promoted]:
     return Promoted(count=count, next_run_at=to_moment(next_run_at))
 
 
-def _reap(limit: int) -> Script[Reaped]:
-    expired = yield Step("reap_workers")
+def _reap(limit: int, silent: Sequence[Renewal] | None) -> Script[Reaped]:
+    given = silent or ()
+    values = {
+        "is_judged": silent is not None,
+        "workers": [from_text(renewal.worker) for renewal in given],
+        "beats": [to_microseconds(renewal.beat_at) for renewal in given],
+    }
+    found = yield Step("reap_workers", values)
     rows = yield Step("reap_jobs", {"limit": max(0, limit)})
     return Reaped(
-        workers=tuple(sorted(WorkerId(to_text(name)) for (name,) in expired)), jobs=tuple(to_job(row) for row in rows)
+        workers=tuple(sorted(WorkerId(to_text(name)) for name, _, _, _, is_struck in found if is_struck)),
+        jobs=tuple(to_job(row) for row in rows),
+        renewals=tuple(to_renewal(to_text(name), *times) for name, *times, is_struck in found if not is_struck),
     )
 
 

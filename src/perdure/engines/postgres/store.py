@@ -51,7 +51,7 @@ from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, Recent
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
-from perdure.store.workers import Beat, WorkerInfo
+from perdure.store.workers import Beat, Renewal, WorkerInfo
 
 T = TypeVar("T")
 
@@ -144,8 +144,8 @@ class PostgresStore:
     def promote(self, limit: int) -> Reply[Promoted]:
         return self._ask(jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
 
-    def reap(self, limit: int) -> Reply[Reaped]:
-        return self._ask(jobs.reap(limit))
+    def reap(self, limit: int, silent: Sequence[Renewal] | None = None) -> Reply[Reaped]:
+        return self._ask(jobs.reap(limit, silent))
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
         return self._ask(jobs.prune(older_than, limit))

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from perdure.clock import to_microseconds
 from perdure.engines.redis.record import to_job, to_moment
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
+from perdure.engines.renewal import to_renewal
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
+from perdure.store.workers import Renewal
 
 MOST = 1000
 """The most jobs that one script moves."""
@@ -28,10 +31,15 @@ def promote(limit: int) -> Verb[Promoted]:
             return Promoted(count=count, next_run_at=to_moment(next_run_at))
 
 
-def reap(limit: int) -> Verb[Reaped]:
-    expired, *parts = yield Call("reap", (max(0, min(limit, MOST)), MOST), is_write=True)
-    workers = tuple(sorted(WorkerId(name.decode()) for name in expired))
-    return Reaped(workers=workers, jobs=tuple(map(to_job, *parts)))
+def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:
+    judged = [part for one in (silent or ())[:MOST] for part in (one.worker.encode(), to_microseconds(one.beat_at))]
+    arguments = (max(0, min(limit, MOST)), MOST, "" if silent is None else "1", *judged)
+    expired, *parts, now, renewals = yield Call("reap", arguments, is_write=True)
+    return Reaped(
+        workers=tuple(sorted(WorkerId(name.decode()) for name in expired)),
+        jobs=tuple(map(to_job, *parts)),
+        renewals=tuple(_renewal(name.decode(), int(beat), int(until), int(now)) for name, beat, until in renewals),
+    )
 
 
 def prune(older_than: timedelta, limit: int) -> Verb[int]:
@@ -52,3 +60,8 @@ def cancel(ids: Sequence[JobId], reason: str) -> Verb[list[CancelAnswer]]:
         found = yield Call("cancel", (reason.encode(), *page), is_write=True, is_repeatable=False)
         answers += [answer.decode() for answer in found]
     return answers
+
+
+def _renewal(worker: str, beat_at: int, until: int, now: int) -> Renewal:
+    # Without a known beat the lease is taken to be as long as what is left of it.
+    return to_renewal(worker, beat_at, until - (beat_at or now), until - now)

@@ -31,7 +31,7 @@ def peek(
     connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int
 ) -> Fetched | NotAnswered:
     """Nothing, if nothing is ready; so that an idle worker's polls take no lock."""
-    _check_lease(connection, now, worker)
+    _check_lease(connection, worker)
     queues = msgspec.json.encode([want.queue for want in wants]).decode()
     if limit > 0 and connection.execute(statement("fetch_peek"), {"queues": queues}).fetchone()[0]:
         return NOT_ANSWERED
@@ -40,7 +40,7 @@ def peek(
 
 def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Sequence[Want], limit: int) -> Fetched:
     """Claim up to `limit` jobs, going through the wants in their order."""
-    _check_lease(connection, now, worker)
+    _check_lease(connection, worker)
     claimed: list[Job] = []
     is_in_order = len(wants) == 1
     rooms: list[int] = []
@@ -78,22 +78,22 @@ def start(
     connection: sqlite3.Connection, now: int, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]
 ) -> list[bool]:
     """Record that the worker is about to enter the handlers of these attempts."""
-    if not _holds_lease(connection, now, worker):
+    if not _holds_lease(connection, worker):
         return [False] * len(attempts)
     values = {"attempts": msgspec.json.encode(attempts).decode(), "worker": worker, "now": now}
     started = {job_id for (job_id,) in connection.execute(statement("start"), values).fetchall()}
     return [job_id in started for job_id, _ in attempts]
 
 
-def _check_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> None:
-    if not _holds_lease(connection, now, worker):
+def _check_lease(connection: sqlite3.Connection, worker: WorkerId) -> None:
+    if not _holds_lease(connection, worker):
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
 
 
-def _holds_lease(connection: sqlite3.Connection, now: int, worker: WorkerId) -> bool:
-    return bool(connection.execute(statement("fetch_lease"), {"worker": worker, "now": now}).fetchone()[0])
+def _holds_lease(connection: sqlite3.Connection, worker: WorkerId) -> bool:
+    return bool(connection.execute(statement("fetch_lease"), {"worker": worker}).fetchone()[0])
 
 
 def _room(connection: sqlite3.Connection, want: Want, left: int) -> int:

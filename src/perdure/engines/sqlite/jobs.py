@@ -6,12 +6,17 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
 
+import msgspec
+
+from perdure.clock import to_microseconds
+from perdure.engines.renewal import to_renewal
 from perdure.engines.sqlite.notes import NOTES_AT_ONCE
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import from_duration, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
+from perdure.store.workers import Renewal
 
 
 def peek_promote(connection: sqlite3.Connection, now: int) -> Promoted | NotAnswered:
@@ -27,16 +32,23 @@ def promote(connection: sqlite3.Connection, now: int, limit: int) -> Promoted:
     return Promoted(count=count, next_run_at=to_moment(_next_run_at(connection)))
 
 
-def peek_reap(connection: sqlite3.Connection, now: int, limit: int) -> Reaped | NotAnswered:
+def peek_reap(
+    connection: sqlite3.Connection, now: int, limit: int, silent: Sequence[Renewal] | None
+) -> Reaped | NotAnswered:
     """The running jobs without a living worker, if there is no worker to strike off."""
-    if connection.execute(statement("reap_peek"), {"now": now}).fetchone():
+    if silent or (silent is None and connection.execute(statement("reap_peek"), {"now": now}).fetchone()):
         return NOT_ANSWERED
-    return _orphans(connection, (), limit)
+    return _orphans(connection, now, (), limit)
 
 
-def reap(connection: sqlite3.Connection, now: int, limit: int) -> Reaped:
-    expired = connection.execute(statement("reap_workers"), {"now": now}).fetchall()
-    return _orphans(connection, tuple(sorted(WorkerId(name) for (name,) in expired)), limit)
+def reap(connection: sqlite3.Connection, now: int, limit: int, silent: Sequence[Renewal] | None) -> Reaped:
+    if silent is None:
+        struck = connection.execute(statement("reap_workers"), {"now": now}).fetchall()
+    else:
+        given = [(renewal.worker, to_microseconds(renewal.beat_at)) for renewal in silent]
+        values = {"silent": msgspec.json.encode(given).decode()}
+        struck = connection.execute(statement("reap_silent"), values).fetchall()
+    return _orphans(connection, now, tuple(sorted(WorkerId(name) for (name,) in struck)), limit)
 
 
 def prune(connection: sqlite3.Connection, now: int, older_than: timedelta, limit: int) -> int:
@@ -56,10 +68,13 @@ def _next_run_at(connection: sqlite3.Connection) -> int | None:
     return None if run_at is None else int(run_at)
 
 
-def _orphans(connection: sqlite3.Connection, workers: tuple[WorkerId, ...], limit: int) -> Reaped:
+def _orphans(connection: sqlite3.Connection, now: int, workers: tuple[WorkerId, ...], limit: int) -> Reaped:
+    renewals = connection.execute(statement("reap_renewals"), {"now": now}).fetchall()
     (vanished,) = connection.execute(statement("reap_vanished")).fetchone()
     rows = connection.execute(statement("reap_jobs"), {"workers": vanished, "limit": limit}).fetchall()
-    return Reaped(workers=workers, jobs=tuple(to_job(row) for row in rows))
+    return Reaped(
+        workers=workers, jobs=tuple(to_job(row) for row in rows), renewals=tuple(to_renewal(*row) for row in renewals)
+    )
 
 
 def _cancel(connection: sqlite3.Connection, now: int, job_id: JobId, reason: str) -> CancelAnswer:

@@ -49,7 +49,7 @@ from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, Recent
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
-from perdure.store.workers import Beat, WorkerInfo
+from perdure.store.workers import Beat, Renewal, WorkerInfo
 
 T = TypeVar("T")
 
@@ -150,9 +150,10 @@ class SqliteStore:
             wakes=lambda promoted: promoted.count > 0,
         )
 
-    def reap(self, limit: int) -> Reply[Reaped]:
+    def reap(self, limit: int, silent: Sequence[Renewal] | None = None) -> Reply[Reaped]:
         return self._write(
-            functools.partial(jobs.reap, limit=limit), peek=functools.partial(jobs.peek_reap, limit=limit)
+            functools.partial(jobs.reap, limit=limit, silent=silent),
+            peek=functools.partial(jobs.peek_reap, limit=limit, silent=silent),
         )
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:

@@ -1,16 +1,14 @@
--- beat: renews a worker's lease, unless it has run out, and tells what the store believes it is running.
+-- beat: renews a worker's lease, unless the worker was struck off, and tells what the store believes it is running.
 -- Parameters: worker, lease, now.
 -- Rows: one (whether the lease was renewed, a JSON array of [id, attempt]).
--- Concurrency: a lease that was found expired by anyone cannot come back to life.
+-- Concurrency: a worker that was struck off cannot come back to life.
 -- Indexes: the primary key of workers, jobs_running.
 WITH renewed AS (
     UPDATE perdure.workers
     SET
         beat_at = /*+ now */,
         lease_until = /*+ now */ + :lease::bigint
-    WHERE
-        workers.id = :worker::text
-        AND workers.lease_until > /*+ now */
+    WHERE workers.id = :worker::text
     RETURNING workers.id
 )
 

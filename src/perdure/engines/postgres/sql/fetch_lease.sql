@@ -7,9 +7,7 @@ SELECT
     EXISTS (
         SELECT 1
         FROM perdure.workers
-        WHERE
-            workers.id = :worker::text
-            AND workers.lease_until > /*+ now */
+        WHERE workers.id = :worker::text
     ),
     ARRAY(
         SELECT wanted.name

@@ -42,7 +42,5 @@ SELECT
     EXISTS (
         SELECT 1
         FROM perdure.workers
-        WHERE
-            workers.id = :worker::text
-            AND workers.lease_until > /*+ now */
+        WHERE workers.id = :worker::text
     )

@@ -7,9 +7,7 @@
 WITH living AS MATERIALIZED (
     SELECT workers.id
     FROM perdure.workers
-    WHERE
-        workers.id = :worker::text
-        AND workers.lease_until > /*+ now */
+    WHERE workers.id = :worker::text
     FOR KEY SHARE
 )
 

@@ -1,8 +1,8 @@
--- beat: renews a worker's lease, unless it has run out.
+-- beat: renews a worker's lease, unless the worker was struck off.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker, lease (microseconds).
--- Returns: nil when the lease had run out; else id, attempt of each job that the worker is running.
--- Guarantees: a lease that was found expired by anyone cannot come back to life. Leases hold on a
+-- Returns: nil when the worker was struck off; else id, attempt of each job that the worker is running.
+-- Guarantees: a worker that was struck off cannot come back to life. Leases hold on a
 --     full server too.
 --+ start
 --+ many
@@ -10,8 +10,7 @@
 local worker = ARGV[3]
 expect('hash', 'worker:' .. worker, 'records')
 expect('set', 'running:' .. worker)
-local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
-if not lease or tonumber(lease) <= now then
+if not redis.call('ZSCORE', prefix .. 'workers', worker) then
   return false
 end
 begin_to_write()

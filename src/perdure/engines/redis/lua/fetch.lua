@@ -2,7 +2,7 @@
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker, limit; then per want queue, count, share and carry (in millionths), is_strict ('1' or ''),
 --     max_retries_running and concurrency ('' for none).
--- Returns: nil when the worker's lease does not hold; else now; the ids of the jobs claimed, line by line and in order; the
+-- Returns: nil when the worker was struck off; else now; the ids of the jobs claimed, line by line and in order; the
 --     record of each, as it was before the claim (nil where there was none to claim); id and args of each whose args are not
 --     in the record; id and error of each that has one; the number of lines claimed from; and the room offered to each want,
 --     0 where nothing could be claimed.
@@ -16,8 +16,7 @@
 --+ room
 local worker, limit = ARGV[3], tonumber(ARGV[4])
 expect('set', 'running:' .. worker)
-local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
-if not lease or tonumber(lease) <= now then
+if not redis.call('ZSCORE', prefix .. 'workers', worker) then
   return false
 end
 

@@ -1,7 +1,7 @@
 -- start: records that the worker is about to enter the handlers of these attempts.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, worker; then per attempt the job's id and the attempt's number.
--- Returns: the ids of the attempts that may be entered; none when the worker's lease does not hold.
+-- Returns: the ids of the attempts that may be entered; none when the worker was struck off.
 -- Guarantees: nothing else runs meanwhile, so a reaper either strikes the worker off before, and then nothing may be entered,
 --     or finds the job afterwards and sees that it was entered.
 --+ start
@@ -10,8 +10,7 @@
 local worker = ARGV[3]
 expect('zset', 'workers')
 expect('hash', 'records')
-local lease = redis.call('ZSCORE', prefix .. 'workers', worker)
-if not lease or tonumber(lease) <= now then
+if not redis.call('ZSCORE', prefix .. 'workers', worker) then
   return {}
 end
 

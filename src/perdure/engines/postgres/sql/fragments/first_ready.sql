@@ -12,9 +12,7 @@ want AS MATERIALIZED (
         EXISTS (
             SELECT 1
             FROM perdure.workers
-            WHERE
-                workers.id = :worker::text
-                AND workers.lease_until > /*+ now */
+            WHERE workers.id = :worker::text
         )
 -- [INV-13] A paused queue gives nothing, in either lane.
         AND NOT EXISTS (
