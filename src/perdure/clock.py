@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOOK_EVERY = 1.0
+"""The most seconds that a wait for a moment of the wall clock lasts before the clock is looked at again: it may jump."""
 
 
 class Clock(Protocol):

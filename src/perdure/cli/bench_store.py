@@ -204,7 +204,7 @@ class NarrowStore:
         return self._past.commit(ended)
 
     def promote(self, limit: int) -> Reply[Promoted]:
-        return Answered(Promoted(count=0, next_run_at=None))
+        return Answered(Promoted(count=0, next_run_at=None, now=SystemClock().now()))
 
     def reap(self, limit: int) -> Reply[Reaped]:
         return Answered(Reaped(workers=(), jobs=()))

@@ -108,6 +108,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     It is kept so that a retry brings it back. `next_at` is then the time of the next check for its removal, no tick.
     """
+    set_backs: int = 0
+    """How often it began anew because the clock was set back behind its newest tick."""
     named_at: datetime | None = None
     """When a worker last named it in its code; kept by the store beside the rest."""
     is_busy: bool = False
@@ -149,6 +151,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def job(self, tick: datetime) -> NewJob:
         """The job of one tick; its id follows from the name and the tick, so that it cannot be made twice."""
+        # A moment that comes again after the clock was set back is another tick; a microsecond tells them apart.
+        tick += timedelta(microseconds=self.set_backs)
         # [INV-21] One job per tick: whoever fires it, however often, makes the same job.
         made = self._job(tick, "", tick_at=tick)
         if self.is_job and not self.definition.is_recurring and self.fired == 0:

@@ -75,7 +75,7 @@ def make_background(
         },
         unhinted={
             "reaper": make_loop("reaper", reaper.step),
-            "pruner": make_loop("pruner", Pruner(store=store, retention=plan.retention).step),
+            "pruner": make_loop("pruner", Pruner(store=store, clock=clock, retention=plan.retention).step),
         },
         scheduler=scheduler,
     )

@@ -149,6 +149,8 @@ class Executor:
             if isinstance(ending, TimedOut | Raised) and not may_start():
                 ending = suspected(ending, job, self._registry.handler(job.task))
             ended_at = self._clock.now()
+            if ended_at < started_at:
+                ended_at = started_at  # the clock was set back meanwhile, and no attempt takes less than no time
             outcome = decide(job, ending, policy, ended_at, self._random)
         finally:
             holding.runner = None

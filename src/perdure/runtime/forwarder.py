@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Protocol
 
-from perdure.clock import Clock
+from perdure.clock import LOOK_EVERY, Clock
 from perdure.duration import format_duration
 from perdure.errors import RetryAfter
 from perdure.model.event import Forwarded, ForwardFailed, Observer
@@ -122,7 +122,7 @@ class Forwarder:
             if len(due.forwards) == limit:
                 pause = 0.0
             elif due.next_at is not None:
-                pause = min(pause, max(self._until(due.next_at), 0.001))
+                pause = min(pause, self._until(due.next_at))
         return pause if has_asked else NotAsked(pause)
 
     async def drain(self) -> tuple[int, datetime | None]:
@@ -253,7 +253,10 @@ class Forwarder:
         return timeout + min(timeout, _MARGIN)
 
     def _until(self, moment: datetime) -> float:
-        return (moment - self._clock.now()).total_seconds()
+        """The seconds until a moment that has not come by the store's clock."""
+        until = (moment - self._clock.now()).total_seconds()
+        # Far past by the clock of this machine: the two clocks differ, and only the store's counts.
+        return LOOK_EVERY if until < -LOOK_EVERY else min(LOOK_EVERY, max(until, 0.001))
 
 
 def _told(forward: Forward, sink: str | None, error: str | None, delay: timedelta | None) -> Tried:

@@ -14,15 +14,16 @@ from random import Random
 
 import msgspec
 
-from perdure.clock import Clock
+from perdure.clock import LOOK_EVERY, Clock
 from perdure.errors import EngineBusy, EngineFull, EngineUnreachable, PerdureError
 from perdure.model.event import JobsEnqueued, Observer, ScheduleBroken, TicksFired
 from perdure.model.fire import Planned, plan, plan_removal, put_off
 from perdure.model.job import JobId, NewJob
-from perdure.model.schedule import Definition, Schedule, mended, new_schedule, next_revision, redefined
+from perdure.model.schedule import ORPHANED, Definition, Schedule, mended, new_schedule, next_revision, redefined
 from perdure.runtime.loop import Loop, NotAsked
 from perdure.runtime.membership import on_loop
 from perdure.runtime.outage import Outage
+from perdure.runtime.schedule_clock import ScheduleClock
 from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.schedules import Firing
@@ -60,6 +61,7 @@ class Scheduler:
         self._definitions = tuple(definitions)
         self._is_registered = not definitions
         self._named_at = float("-inf")
+        self._clocks = ScheduleClock(store=store, clock=clock, settles=2 * _NAME_EVERY)
         self.fired = 0
         """How many jobs it has made."""
 
@@ -74,12 +76,20 @@ class Scheduler:
         await self._name()
         looked = self._clock.monotonic()
         due = await self._store.due(_BATCH)
+        if await self._clocks.follow(due, asked=looked):
+            self._named_at = float("-inf")
+            return 0.0
         if not due.schedules:
             until = self._poll if due.next_at is None else max((due.next_at - due.now).total_seconds(), 0.001)
             self._quiet_until = looked + min(until, self._quiet)
-            return min(self._poll, until)
+            return min(self._poll, LOOK_EVERY, until)
         steps = [(each, plan(each, due.now)) for each in due.schedules if each.stopped_at is None]
+        if self._clocks.is_new:
+            # Workers have yet to name their schedules at the new time: nobody is orphaned until they have.
+            steps = [step for step in steps if step[1].schedule is None or step[1].schedule.problem != ORPHANED]
         steps += await self._removals([each for each in due.schedules if each.stopped_at is not None], due.now)
+        if not steps:
+            return min(self._poll, LOOK_EVERY)
         taken = await self._take(steps, due.now)
         fired_at = due.now + timedelta(seconds=self._clock.monotonic() - looked)
         for before, planned in taken:

@@ -144,7 +144,7 @@ class Worker:
         )
         self._forwarding = self._loop("forwarder", self._forwarder.step)
         poll = plan.poll.total_seconds()
-        self._promoting = self._loop("promoter", Promoter(store=store, clock=clock, poll=poll).step)
+        self._promoting = self._loop("promoter", Promoter(store=store, poll=poll).step)
         room = Room(plan=plan, clock=clock, buffer=self._buffer, held=self._held, executor=self._executor)
         self._fetcher = Fetcher(
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),

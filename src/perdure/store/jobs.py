@@ -60,6 +60,8 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int
     next_run_at: datetime | None
+    now: datetime
+    """The store's clock, by which jobs are due."""
 
 
 class Reaped(msgspec.Struct, frozen=True, kw_only=True):

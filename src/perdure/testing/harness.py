@@ -225,7 +225,7 @@ class Harness:
             ended = await self._end_attempts()
             count += ended
             fired = await self._fire()
-            await Promoter(store=self.store, clock=self.clock, poll=1.0).step()
+            await Promoter(store=self.store, poll=1.0).step()
             # Asked anew in each round: a handler may have enqueued, to a queue that nobody had heard of.
             found = await self.store.queues()
             # As with a worker that is not told which queues to serve: what is dead does not run again by itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from perdure.clock import to_microseconds
+from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.notes import NOTES_AT_ONCE
 from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
@@ -33,8 +33,8 @@ def cancel(ids: Sequence[JobId], reason: str) -> Verb[list[CancelAnswer]]:
 
 
 def _promote(limit: int) -> Script[Promoted]:
-    ((count, next_run_at),) = yield Step("promote", {"limit": max(0, limit)})
-    return Promoted(count=count, next_run_at=to_moment(next_run_at))
+    ((count, next_run_at, now),) = yield Step("promote", {"limit": max(0, limit)})
+    return Promoted(count=count, next_run_at=to_moment(next_run_at), now=from_microseconds(now))
 
 
 def _reap(limit: int, silent: Sequence[Renewal] | None) -> Script[Reaped]:

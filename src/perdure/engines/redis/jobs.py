@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from perdure.clock import to_microseconds
+from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.redis.record import to_job, to_moment
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
@@ -25,10 +25,10 @@ def promote(limit: int) -> Verb[Promoted]:
     count, left = 0, max(0, limit)
     while True:
         asked = min(left, MOST)
-        number, next_run_at = yield Call("promote", (asked,), is_write=True)
+        number, next_run_at, now = yield Call("promote", (asked,), is_write=True)
         count, left = count + number, left - asked
         if number < asked or left == 0:
-            return Promoted(count=count, next_run_at=to_moment(next_run_at))
+            return Promoted(count=count, next_run_at=to_moment(next_run_at), now=from_microseconds(int(now)))
 
 
 def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:

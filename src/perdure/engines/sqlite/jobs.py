@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import msgspec
 
-from perdure.clock import to_microseconds
+from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.renewal import to_renewal
 from perdure.engines.sqlite.notes import NOTES_AT_ONCE
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
@@ -24,12 +24,12 @@ def peek_promote(connection: sqlite3.Connection, now: int) -> Promoted | NotAnsw
     next_run_at = _next_run_at(connection)
     if next_run_at is not None and next_run_at <= now:
         return NOT_ANSWERED
-    return Promoted(count=0, next_run_at=to_moment(next_run_at))
+    return Promoted(count=0, next_run_at=to_moment(next_run_at), now=from_microseconds(now))
 
 
 def promote(connection: sqlite3.Connection, now: int, limit: int) -> Promoted:
     count = connection.execute(statement("promote"), {"now": now, "limit": limit}).rowcount
-    return Promoted(count=count, next_run_at=to_moment(_next_run_at(connection)))
+    return Promoted(count=count, next_run_at=to_moment(_next_run_at(connection)), now=from_microseconds(now))
 
 
 def peek_reap(

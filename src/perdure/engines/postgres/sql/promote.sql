@@ -1,6 +1,6 @@
 -- promote: makes waiting jobs that are due ready, the longest due first, and tells when the next one is due.
 -- Parameters: now, limit.
--- Rows: one (how many were made ready, the run_at of the next waiting job or null).
+-- Rows: one (how many were made ready, the run_at of the next waiting job or null, now).
 -- Concurrency: any worker may run it; a job that another promotes is skipped.
 -- Indexes: jobs_waiting, then the primary key.
 WITH promoted AS (
@@ -32,4 +32,5 @@ SELECT
             AND NOT jobs.id = ANY(SELECT promoted.id FROM promoted)
         ORDER BY jobs.run_at, jobs.id
         LIMIT 1
-    )
+    ),
+    /*+ now */

@@ -1,7 +1,7 @@
 -- promote: makes waiting jobs that are due ready, the longest due first.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, limit.
--- Returns: how many became ready, and the run_at of the next waiting job ('' when none waits).
+-- Returns: how many became ready, the run_at of the next waiting job ('' when none waits), and now.
 -- Guarantees: any worker may run it; a job is promoted once. Looks at no more than `limit` jobs.
 --+ start
 --+ many
@@ -50,4 +50,4 @@ write_lines()
 write_counts()
 tell_news()
 local first = redis.call('ZRANGE', prefix .. 'waiting', 0, 0)[1]
-return {#written / 2, first and read_job(string.sub(first, 20))[RUN_AT] or ''}
+return {#written / 2, first and read_job(string.sub(first, 20))[RUN_AT] or '', now_text}
