@@ -13,7 +13,7 @@ from typing import Protocol
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOOK_EVERY = 1.0
-"""The most seconds that a wait for a moment of the wall clock lasts before the clock is looked at again: it may jump."""
+"""The most seconds that a wait for a wall-clock moment lasts before the clock is looked at again: it may jump."""
 
 
 class Clock(Protocol):

@@ -24,6 +24,7 @@ PerdureError
 └── EngineError                the engine did not do its part
     ├── EngineUnreachable      it cannot be opened or reached
     │   └── EngineUnusable     it never will be as things are: user, password, rights, file or version are wrong
+    │       └── EngineLost     the file of the open store was deleted, replaced or truncated
     ├── EngineBusy             others held it for too long
     ├── EngineFull             no room to store anything more
     ├── SchemaTooNew           written by a newer Perdure
@@ -140,6 +141,10 @@ class EngineUnreachable(EngineError):
 
 class EngineUnusable(EngineUnreachable):
     """The engine cannot be used as things are, and waiting does not help: user, password, rights, file or version."""
+
+
+class EngineLost(EngineUnusable):
+    """The file of the open store was deleted, replaced or truncated; this store cannot be used any more."""
 
 
 class EngineBusy(EngineError):

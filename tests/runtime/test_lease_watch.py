@@ -1,4 +1,4 @@
-"""The judgement who has vanished: by a monotonic clock, exact in the usual case, and safe when the store's clock jumps."""
+"""Who has vanished is judged by a monotonic clock: exact in the usual case, and safe when the store's clock jumps."""
 
 from __future__ import annotations
 

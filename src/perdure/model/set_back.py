@@ -1,9 +1,9 @@
 """What becomes of a schedule when the clock is set back: it goes on, and does not wait until its last tick comes again.
 
-A tick fires once, so a schedule whose newest tick lies in the future would be silent until the clock has passed it. That
-is right for a rare schedule: one that fired at three o'clock today does not fire again when it is three o'clock once
-more. A schedule that would miss ticks of its usual rhythm begins anew from now instead. The moments that come a second
-time are then new ticks.
+A tick fires once, so a schedule whose newest tick lies in the future would be silent until the clock has passed it.
+That is right for a rare schedule: one that fired at three o'clock today does not fire again when it is three o'clock
+once more. A schedule that would miss ticks of its usual rhythm begins anew from now instead. The moments that come a
+second time are then new ticks.
 """
 
 from __future__ import annotations

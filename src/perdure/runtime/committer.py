@@ -108,7 +108,7 @@ class Committer:
                 accepted = await self._store.commit(ended)
             except Exception as error:
                 pause = self._trouble.failed(error)
-                if not self._is_trusted():
+                if self._trouble.is_final or not self._is_trusted():
                     self._trouble.gave_up()
                     return [False] * len(batch)
                 await self._clock.sleep(pause)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from perdure.errors import WorkerFailed
+from perdure.errors import EngineLost, WorkerFailed
 from perdure.model.failure import clean
 
 _log = logging.getLogger("perdure")
@@ -50,6 +50,7 @@ class Lifetime:
     async def until_over(self, parts: Sequence[asyncio.Task[None]]) -> str | None:
         """Wait until the worker is stopped; returns why it cannot go on, if that comes first.
 
+        Raises EngineLost when the store is gone for good.
         [INV-24] A part that ends takes the worker down rather than leave it half alive.
         """
         assert self._failed is not None, "set when it began to run"
@@ -69,6 +70,8 @@ class Lifetime:
         if ended is None:
             return None
         error = None if ended.cancelled() else ended.exception()
+        if isinstance(error, EngineLost):
+            raise error
         _log.debug("A part of the worker ended", exc_info=error)
         return _how_it_ended(ended.get_name(), error)
 

@@ -8,10 +8,12 @@ only the first is told, so that calls which fail and succeed in turns do not fil
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
+from typing import NoReturn
 
 from perdure.clock import Clock
-from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachable, EngineUnusable
+from perdure.errors import EngineBusy, EngineError, EngineFull, EngineLost, EngineUnreachable, EngineUnusable
 from perdure.model.event import Observer, StoreRecovered, StoreTrouble
 
 _FLAPPING = 10.0
@@ -36,9 +38,25 @@ class Outage:
         self._began: float | None = None
         self._is_told = False
         self._told_at = float("-inf")
+        self._lost: EngineLost | None = None
+        self._is_lost = asyncio.Event()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the store is gone for good: no call will succeed again."""
+        return self._lost is not None
+
+    async def until_lost(self) -> NoReturn:
+        """Wait until the store is gone for good, and raise the error that says so."""
+        await self._is_lost.wait()
+        assert self._lost is not None, "the error comes before the event"
+        raise self._lost
 
     def failed(self, part: str, error: Exception, retry_in: float) -> None:
         """A part's call failed; it tries again after so many seconds."""
+        if isinstance(error, EngineLost) and self._lost is None:
+            self._lost = error
+            self._is_lost.set()
         now = self._clock.monotonic()
         self._failing.add(part)
         if self._began is None:

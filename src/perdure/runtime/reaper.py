@@ -1,7 +1,7 @@
 """Finds the jobs of vanished workers and lets `decide` say what follows; any number of workers may reap at once.
 
-With a LeaseWatch, which every running worker has, the reaper measures leases by its own monotonic clock. Without one the
-store's clock decides, which is right for a clock that cannot jump, such as the one of a test.
+With a LeaseWatch, which every running worker has, the reaper measures leases by its own monotonic clock. Without one
+the store's clock decides, which is right for a clock that cannot jump, such as the one of a test.
 
 Each job is committed with the vanished worker's id in its fence, so that of two reapers, or a reaper and a worker
 that was only slow, exactly one is heard.

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -185,7 +186,8 @@ class LoneScheduler:
     def __init__(self, scheduler: Scheduler, *, store: Store, clock: Clock, random: Random, observer: Observer) -> None:
         self._store = store
         self._stopping = asyncio.Event()
-        trouble = Trouble("scheduler", random=random, outage=Outage("scheduler", clock=clock, observer=observer))
+        self._outage = Outage("scheduler", clock=clock, observer=observer)
+        trouble = Trouble("scheduler", random=random, outage=self._outage)
         self._loop = Loop(scheduler.step, clock=clock, random=random, trouble=trouble)
 
     def stop(self) -> None:
@@ -197,13 +199,15 @@ class LoneScheduler:
         here = asyncio.get_running_loop()
         unsubscribe = self._store.wakeups.subscribe(lambda: on_loop(here, self._loop.wake))
         working = asyncio.create_task(self._loop.run())
+        losing = asyncio.create_task(self._outage.until_lost())
         stopping = asyncio.create_task(self._stopping.wait())
+        tasks: list[asyncio.Task[Any]] = [working, losing, stopping]
         try:
-            await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             unsubscribe()
-            for task in (working, stopping):
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait([working, stopping])
+            await asyncio.wait(tasks)

@@ -31,6 +31,11 @@ class Trouble:
         self._failures = 0
 
     @property
+    def is_final(self) -> bool:
+        """Whether the store is gone for good, so that no further call can succeed."""
+        return self._outage.is_final
+
+    @property
     def is_going_on(self) -> bool:
         """Whether the newest call failed."""
         return self._failures > 0

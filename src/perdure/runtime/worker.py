@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from perdure.clock import Clock
+from perdure.errors import EngineLost
 from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded, Observer, Tracing
 from perdure.model.job import Job, WorkerId
@@ -234,6 +235,7 @@ class Worker:
         loops = {"promoter": self._promoting, "forwarder": self._forwarding, **background.hinted, **background.unhinted}
         others = [asyncio.create_task(part.run(), name=name) for name, part in loops.items()]
         others.append(asyncio.create_task(self._membership.watch(), name="membership"))
+        others.append(asyncio.create_task(self._outage.until_lost(), name="store"))
         may_start, is_cancelled = self._membership.is_trusted, self._lifetime.is_cancelled
         for _ in range(self._plan.concurrency):
             slot = self._executor.serve(self._buffer, self._hand_on, may_start, is_cancelled)
@@ -251,11 +253,14 @@ class Worker:
         self, fetching: asyncio.Task[None], committing: asyncio.Task[None], others: list[asyncio.Task[None]]
     ) -> None:
         """Wait for the end, and end as well as the parts that are left allow."""
-        text, cancelled = None, None
+        text: str | None = None
+        ending: BaseException | None = None
         try:
             text = await self._lifetime.until_over([committing, fetching, *others])
+        except EngineLost as error:
+            ending = error
         except asyncio.CancelledError as error:
-            cancelled = error
+            ending = error
             if self.watchdog.ends_process:
                 # Only a handler cancels the main task of a process that the worker has to itself.
                 text = "its main task was cancelled, by a handler or a task that a handler started"
@@ -273,8 +278,8 @@ class Worker:
             text = text or "it did not stop in time"
         if text is not None:
             raise failure(text)
-        if cancelled is not None:
-            raise cancelled
+        if ending is not None:
+            raise ending
 
     def _fail(self, fault: Fault) -> None:
         """The watchdog has given the jobs back."""

@@ -126,8 +126,8 @@ class JobStore(Protocol):
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
         """Record that a worker is about to enter the handlers of these attempts of at-most-once jobs.
 
-        Returns for each whether the worker may enter: it was not struck off, and the attempt is the job's current one. The
-        attempts it may enter have a `started_at` from then on; a job that has none was never entered.
+        Returns for each whether the worker may enter: it was not struck off, and the attempt is the job's current one.
+        The attempts it may enter have a `started_at` from then on; a job that has none was never entered.
         """
         ...
 

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -123,7 +124,9 @@ def _open(target: str) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
-            target,
+            # Never made anew: a file that was deleted is an error.
+            target if target == ":memory:" else f"file:{quote(os.fsencode(target))}?mode=rw",
+            uri=True,
             timeout=BUSY_TIMEOUT,
             isolation_level=None,
             # Each connection belongs to one thread or one lock; it is only opened and closed in others.

@@ -14,6 +14,7 @@ from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.sqlite.connection import connect_reader, roll_back
 from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.request import AnyRequest, deliver
 
 THREADS = 2
@@ -24,10 +25,11 @@ class Readers:
 
     is_immediate = False
 
-    def __init__(self, path: str, clock: Clock, door: Door) -> None:
+    def __init__(self, path: str, clock: Clock, door: Door, files: FileCheck) -> None:
         self._path = path
         self._door = door
         self._clock = clock
+        self._files = files
         self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
@@ -66,11 +68,12 @@ class Readers:
             if request.is_abandoned:
                 continue
             try:
+                self._files.now_and_then()
                 if connection is None:
                     connection = connect_reader(self._path)
                 self._read(connection, request)
             except Exception as error:
-                request.fail(to_perdure_error(error, self._path))
+                request.fail(to_perdure_error(self._files.explain(error), self._path))
             deliver([request])
         if connection is not None:
             connection.close()

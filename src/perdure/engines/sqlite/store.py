@@ -30,6 +30,7 @@ from perdure.engines.sqlite.change import change as change_jobs
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.reader import Readers
 from perdure.engines.sqlite.request import Peek, Request, Taker, Work
 from perdure.engines.sqlite.schema import migrate, schema_status
@@ -77,13 +78,14 @@ class SqliteStore:
         self._clock = clock
         self._door = Door()
         self._completed: set[commit.Fence] = set()
-        self._wakeups = SqliteWakeups(None if is_inline else path)
         checkpointer = None if path is None else Checkpointer(path)
-        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer)
+        files = None if path is None else FileCheck(path)
+        self._wakeups = SqliteWakeups(None if is_inline else path, files)
+        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, files)
         make = Inline if is_inline else Writer
         self._writer = make(self.transactor, self._door, self._wakeups.hint)
         # A private database has one connection, so its reads go where its writes go.
-        self._readers = None if is_inline or path is None else Readers(path, clock, self._door)
+        self._readers = None if is_inline or path is None or files is None else Readers(path, clock, self._door, files)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect_reader
+from perdure.engines.sqlite.file_check import LOOK_EVERY, FileCheck
 from perdure.engines.sqlite.inotify import FileWatch
 from perdure.engines.sqlite.sql import statement
-from perdure.errors import PerdureError
+from perdure.errors import EngineLost, PerdureError
 
 GAP = 0.002
 """The shortest time between two hints, in seconds."""
@@ -38,8 +39,9 @@ Wake = Callable[[], None]
 class SqliteWakeups:
     """The source of hints of one open store; without a path there are no other processes, and no watcher."""
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, files: FileCheck | None = None) -> None:
         self._path = path
+        self._files = files
         self._clock = SystemClock()
         self._lock = threading.Lock()
         self._subscribers: tuple[Wake, ...] = ()
@@ -108,10 +110,22 @@ class SqliteWakeups:
                     quiet = 0
                     self._is_owed = self._is_owed or look.has_work()
                     break
-            if self._is_owed:
+            if self._is_owed or self._is_lost():
                 self._wake_all()
         look.close()
         watch.close()
+
+    def _is_lost(self) -> bool:
+        """Whether the files were lost: then everybody is woken, a few times a second, to be told so by their calls."""
+        if self._files is None or self._clock.monotonic() - self._last_hint < LOOK_EVERY:
+            return False
+        try:
+            return self._files.now_and_then()
+        except EngineLost:
+            return True
+        except OSError:
+            pass  # no descriptor is left, or the directory cannot be read: the writer reports it
+        return False
 
 
 class _Look:

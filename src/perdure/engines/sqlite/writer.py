@@ -22,6 +22,7 @@ from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, Statement, deliver, own_error
 from perdure.errors import EngineBusy
 
@@ -38,11 +39,13 @@ class Transactor:
         where: str,
         clock: Clock,
         checkpointer: Checkpointer | None,
+        files: FileCheck | None = None,
     ) -> None:
         self._connection = connection
         self._where = where
         self._clock = clock
         self._checkpointer = checkpointer
+        self._files = files
         self._rng = random.Random()
         self.commits = 0
         """How many write transactions were committed; shows what group commit saves."""
@@ -54,9 +57,13 @@ class Transactor:
             left = self._peek(waiting) if all(request.peek for request in waiting) else waiting
             if left:
                 self._transact(left)
+            if self._files is not None:
+                # [INV-1] Nobody is answered by a file that the path does not lead to.
+                check = self._files.after_commit if left else self._files.now_and_then
+                check(self._connection)
         except BaseException as error:
             for request in waiting:
-                request.fail(own_error(to_perdure_error(error, self._where)))
+                request.fail(own_error(self._seen(error)))
             raise
         finally:
             deliver(waiting)
@@ -82,8 +89,10 @@ class Transactor:
                 with connection:
                     begin(connection, self._rng)
                     request.answer(work(connection, self._clock.microseconds()))
+            if self._files is not None:
+                self._files.after_commit(connection)
         except BaseException as error:
-            request.fail(to_perdure_error(error, self._where))
+            request.fail(self._seen(error))
             if isinstance(error, Exception):
                 return False
             raise
@@ -97,6 +106,12 @@ class Transactor:
             self._checkpointer.close()
         self._connection.close()
 
+    def _seen(self, error: BaseException) -> BaseException:
+        """What the caller should see instead of the error."""
+        if self._files is not None:
+            error = self._files.explain(error, self._connection)
+        return to_perdure_error(error, self._where)
+
     def _peek(self, requests: Sequence[AnyRequest]) -> list[AnyRequest]:
         """Answer by reading what can be; give back the rest."""
         left = []
@@ -106,7 +121,7 @@ class Transactor:
             try:
                 found = request.peek(self._connection, now)
             except Exception as error:
-                request.fail(to_perdure_error(error, self._where))
+                request.fail(self._seen(error))
             else:
                 if found is NOT_ANSWERED:
                     left.append(request)
@@ -134,7 +149,7 @@ class Transactor:
                     self._transact([request])
             else:
                 for request in requests:
-                    request.fail(to_perdure_error(error, self._where))
+                    request.fail(self._seen(error))
         else:
             self.commits += 1
 

@@ -1,0 +1,142 @@
+"""Notices when the files of an open store are deleted, replaced or truncated: SQLite itself goes on with what it opened.
+
+A connection keeps the files that it has opened, wherever their paths lead later. So the device and inode of each path
+are compared with those that were opened: after every group of commits, before anybody is told about them, and about
+four times a second while nothing is written. After a commit that takes two calls of `stat`.
+
+The database's file is never opened here: closing any descriptor of it would drop the locks that SQLite holds on it. The
+log has no locks of its own, so it may be opened and closed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from perdure.clock import SystemClock
+from perdure.engines.sqlite.fault import is_busy, primary_code
+from perdure.errors import EngineError, EngineLost
+
+LOOK_EVERY = 0.25
+"""The fewest seconds between two looks while nothing is written."""
+_SMALLEST = 512
+"""The size in bytes of the smallest page: no database is shorter."""
+_LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""What every log begins with, in SQLite's documented format."""
+_UNREADABLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+"""What SQLite says when a page is not where it should be."""
+_HINT = (
+    "Stop all programs that use the store. Put its files back, or restore a backup, and start the programs again. The"
+    " change that was asked for may or may not be in the file that was open."
+)
+
+_Identity = tuple[int, int]
+
+
+class FileCheck:
+    """The files of one open store. Each check raises EngineLost; any thread may make it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._log, self._index = f"{path}-wal", f"{path}-shm"
+        self._clock = SystemClock()
+        found = os.stat(path)
+        self._size = found.st_size
+        self._identities = {path: (found.st_dev, found.st_ino)}
+        for beside in (self._log, self._index):
+            # SQLite makes both with the first transaction, which the opener has made.
+            found = os.stat(beside)
+            self._identities[beside] = found.st_dev, found.st_ino
+        self._next_look = 0.0
+
+    def after_commit(self, connection: sqlite3.Connection) -> None:
+        """Check that what was just written is in the files at their paths."""
+        self._check_main(connection)
+        self._check_identity(self._log)
+        self._look()
+
+    def now_and_then(self, connection: sqlite3.Connection | None = None) -> bool:
+        """Check all files, unless that was done a moment ago; whether a check with a connection is needed as well."""
+        if self._clock.monotonic() < self._next_look:
+            return False
+        is_doubtful = self._check_main(connection)
+        self._check_identity(self._log)
+        if not is_doubtful:
+            self._look()
+        return is_doubtful
+
+    def explain(self, error: BaseException, connection: sqlite3.Connection | None = None) -> BaseException:
+        """The loss of a file that explains an error of SQLite; without one, the error itself."""
+        cause = error.__cause__ if isinstance(error, EngineError) else error
+        if not isinstance(cause, sqlite3.Error) or is_busy(cause):
+            return error
+        self._next_look = 0.0
+        try:
+            self.now_and_then(connection)
+            if primary_code(cause) in _UNREADABLE and not self._check_identity(self._log):
+                # An empty log that SQLite itself has emptied can be read.
+                raise self._lost("truncated", self._log)
+        except EngineLost as lost:
+            lost.__cause__ = cause
+            return lost
+        except OSError:
+            pass  # the error is told as it is
+        return error
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
+        if now < self._next_look:
+            return
+        self._check_identity(self._index)
+        self._check_log()
+        # Set last, so that a look that fails is made again by the next caller.
+        self._next_look = now + LOOK_EVERY
+
+    def _check_main(self, connection: sqlite3.Connection | None) -> bool:
+        """Whether the file is shorter than before and only a connection can tell why."""
+        size = self._check_identity(self._path)
+        if size < _SMALLEST:
+            raise self._lost("truncated")
+        if size < self._size:
+            if connection is None:
+                return True
+            # The file is shorter after a VACUUM too, and then it has fewer pages by SQLite's own count.
+            if _counted(connection) >= self._size:
+                raise self._lost("truncated")
+        self._size = size
+        return False
+
+    def _check_identity(self, path: str) -> int:
+        """The size of the file at a path, which is the one that was opened."""
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise
+            raise self._lost("deleted", path) from error
+        if (found.st_dev, found.st_ino) != self._identities[path]:
+            raise self._lost("replaced by another file", path)
+        return found.st_size
+
+    def _check_log(self) -> None:
+        """Check that the log has its beginning: after a truncation there are zeros, or later frames only."""
+        file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            beginning = os.pread(file, 4, 0)
+        finally:
+            os.close(file)
+        if beginning and beginning not in _LOG_MAGIC:
+            raise self._lost("truncated", self._log)
+
+    def _lost(self, how: str, path: str | None = None) -> EngineLost:
+        what = f"The SQLite file {self._path}" if path in (None, self._path) else f"The file {path}"
+        return EngineLost(f"{what} was {how} while the store was open.", _HINT)
+
+
+def _counted(connection: sqlite3.Connection) -> float:
+    """How many bytes the database has by SQLite's own count; more than any file when it cannot count them any more."""
+    try:
+        (pages,), (size,) = (connection.execute(f"PRAGMA page_{what}").fetchone() for what in ("count", "size"))
+    except sqlite3.Error:
+        return float("inf")
+    return float(pages * size)
