@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -16,6 +15,7 @@ from perdure.configuration import Configuration
 from perdure.dead_letter import DeadLetter, DeadLetterLike
 from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
+from perdure.fork import lock_of
 from perdure.http.secrets import SecretsLike
 from perdure.http_task import HttpJobs
 from perdure.identity import version
@@ -82,7 +82,7 @@ class App:
             unknown_task_ttl=settings.unknown_task_ttl,
         )
         self.registry = Registry(policy, configuration)
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._store: Store | None = None
         opened = partial(configuration.naming("url")(open_store), settings.url, auto_migrate=settings.auto_migrate)
         self.surroundings = Surroundings.real(lambda clock: opened(clock=clock))

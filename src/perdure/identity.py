@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from random import Random
 
 from perdure.clock import Clock
+from perdure.fork import lock_of
 from perdure.model.job import CHANCE, NO_ID, JobId, WorkerId, format_chance, format_id, id_moment, join_id, put_id
 
 
@@ -17,7 +17,7 @@ class Ids:
     def __init__(self, clock: Clock, random: Random, *, stock: int = 1) -> None:
         self._clock = clock
         self._random = random
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._moment, self._noise = divmod(NO_ID, 1 << CHANCE)
         """What the last id was made of."""
         self._most = stock

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 from perdure.clock import Clock, SystemClock
+from perdure.fork import lock_of
 from perdure.wording import plural
 
 EVERY = 10.0
@@ -20,7 +20,7 @@ class LogLimit:
     def __init__(self, every: float = EVERY, clock: Clock | None = None) -> None:
         self._every = every
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._kinds: dict[str, tuple[float, int]] = {}
         """By kind: when the next line may be written, and how many were left out since the last one."""
 

@@ -30,7 +30,8 @@ class Door:
         if os.getpid() != self._pid:
             raise EngineError(
                 "This store was opened by the parent process, and connections must not cross a fork.",
-                "Open the store again in the child process.",
+                "In the child process call app.close() first, and make new clients with app.client(): the app then"
+                " opens connections of its own.",
             )
         return self._lock
 

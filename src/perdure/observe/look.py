@@ -14,6 +14,7 @@ from datetime import datetime
 import msgspec
 
 from perdure.clock import Clock
+from perdure.fork import lock_of
 from perdure.store import Store
 from perdure.store.reads import QueueInfo
 
@@ -47,7 +48,7 @@ class Look:
         self._store = store
         self._clock = clock
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._round: _Round | None = None
         self._good_until = float("-inf")
         self._seen: Seen | None = None

@@ -6,7 +6,6 @@ the first few hundred, and tasks that this worker does not know, are counted tog
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from datetime import timedelta
 from typing import Protocol
 from weakref import WeakSet
 
+from perdure.fork import lock_of
 from perdure.model.event import (
     AttemptEnded,
     CommitLost,
@@ -119,7 +119,7 @@ class MetricsObserver:
     """The numbers of one process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._cells: dict[tuple[str, str], Cell] = {}
         self._named: dict[tuple[str, str], Cell] = {}
         self._queues: set[str] = set()

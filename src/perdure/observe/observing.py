@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from perdure.clock import Clock
 from perdure.errors import BadSetting
+from perdure.fork import lock_of
 from perdure.model.event import JobsEnqueued, Observer, Tracing
 from perdure.model.job import JobId, NewJob
 from perdure.model.redact import Redactor
@@ -59,7 +60,7 @@ class Observing:
         self._store = store
         self._clock = clock
         self._version = version
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._exposition: Exposition | None = None
         self._endpoint: Endpoint | None = None
         self.metrics = MetricsObserver()

@@ -71,7 +71,7 @@ class Checkpointer:
         """Make a new log's file longer if it grows by small steps; if that cannot be, it grows on."""
         size = self._log.size
         step, self._last_size = size - self._last_size, size
-        if not GROWN <= size < THRESHOLD or not 0 < step < GROWN:
+        if not GROWN <= size < THRESHOLD or not 0 < step < GROWN or not self._log.has_room(THRESHOLD + GROWN):
             return
         try:
             # Nobody else writes to the log while this connection may.

@@ -1,4 +1,4 @@
-"""Notices when the files of an open store are deleted, replaced or truncated: SQLite itself goes on with what it opened.
+"""Notices when the files of an open store are deleted, replaced or truncated; SQLite goes on with what it opened.
 
 A connection keeps the files that it has opened, wherever their paths lead later. So the device and inode of each path
 are compared with those that were opened: after every group of commits, before anybody is told about them, and about
@@ -10,8 +10,10 @@ log has no locks of its own, so it may be opened and closed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.fault import is_busy, primary_code
@@ -43,11 +45,27 @@ class FileCheck:
         found = os.stat(path)
         self._size = found.st_size
         self._identities = {path: (found.st_dev, found.st_ino)}
+        self._next_look = 0.0
+        self._is_closed = False
+        self._find_others()
+
+    @contextlib.contextmanager
+    def opened_again(self) -> Iterator[None]:
+        """Inside, the connection is opened again after it was closed for a fork, at which SQLite may delete the log."""
+        self._check_identity(self._path)
+        yield
+        self._find_others()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Check nothing until the connection is opened again."""
+        self._is_closed = True
+
+    def _find_others(self) -> None:
         for beside in (self._log, self._index):
             # SQLite makes both with the first transaction, which the opener has made.
             found = os.stat(beside)
             self._identities[beside] = found.st_dev, found.st_ino
-        self._next_look = 0.0
 
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Check that what was just written is in the files at their paths."""
@@ -57,7 +75,7 @@ class FileCheck:
 
     def now_and_then(self, connection: sqlite3.Connection | None = None) -> bool:
         """Check all files, unless that was done a moment ago; whether a check with a connection is needed as well."""
-        if self._clock.monotonic() < self._next_look:
+        if self._is_closed or self._clock.monotonic() < self._next_look:
             return False
         is_doubtful = self._check_main(connection)
         self._check_identity(self._log)

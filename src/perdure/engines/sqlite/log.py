@@ -12,6 +12,8 @@ import os
 _HEAD = 32
 _FRAME = 24
 """What stands before each page."""
+_SHARE = 8
+"""The file is made longer in advance only by less than this part of the free disk space: the rest is for jobs."""
 _STRETCH = 1 << 20
 """How many bytes are written at once to make the file longer."""
 
@@ -46,6 +48,14 @@ class Log:
             return False
         self._earlier[place] = found
         return False
+
+    def has_room(self, size: int) -> bool:
+        """Whether the file can be made so long and leave most of the free disk space to others."""
+        try:
+            disk = os.statvfs(self._path)
+        except OSError:
+            return False
+        return size - self.size <= disk.f_bavail * disk.f_frsize // _SHARE
 
     def lengthen(self, size: int) -> None:
         """Make the file so long, with nothing in it; only for who holds the write lock, or it might hit a frame."""

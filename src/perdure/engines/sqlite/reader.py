@@ -15,6 +15,7 @@ from perdure.engines.door import Door
 from perdure.engines.sqlite.connection import connect_reader, roll_back
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.file_check import FileCheck
+from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.request import AnyRequest, deliver
 
 THREADS = 2
@@ -58,25 +59,20 @@ class Readers:
             self._threads.append(thread)
 
     def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
-        try:
-            # At once, and not with the first request of this thread: there may be no descriptor left by then.
-            connection = connect_reader(self._path)
-        except Exception:
-            pass  # tried again for each request, which is told why it fails
+        reader = _Reader(self._path)
+        suspend_at_fork(reader)
         while (request := self._queue.get()) is not None:
             if request.is_abandoned:
                 continue
             try:
                 self._files.now_and_then()
-                if connection is None:
-                    connection = connect_reader(self._path)
-                self._read(connection, request)
+                with reader.lock:
+                    self._read(reader.connected(), request)
             except Exception as error:
                 request.fail(to_perdure_error(self._files.explain(error), self._path))
             deliver([request])
-        if connection is not None:
-            connection.close()
+        with reader.lock:
+            reader.suspend()
 
     def _read(self, connection: sqlite3.Connection, request: AnyRequest) -> None:
         connection.execute("BEGIN")
@@ -84,3 +80,32 @@ class Readers:
             request.answer(request.work(connection, self._clock.microseconds()))
         finally:
             roll_back(connection)
+
+
+class _Reader:
+    """The connection of one thread, which is closed while the process forks."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        try:
+            # At once, and not with the first request of this thread: there may be no descriptor left by then.
+            with self.lock:
+                self.connected()
+        except Exception:
+            pass  # tried again for each request, which is told why it fails
+
+    def connected(self) -> sqlite3.Connection:
+        """The connection; the lock is held."""
+        if self._connection is None:
+            self._connection = connect_reader(self._path)
+        return self._connection
+
+    def lock_for_fork(self) -> threading.Lock | None:
+        return self.lock
+
+    def suspend(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -16,6 +16,7 @@ from perdure.engines.sqlite import (
     commit,
     enqueue,
     fetch,
+    fork,
     forwards,
     jobs,
     notes,
@@ -60,14 +61,15 @@ def open_sqlite(path: str | None, clock: Clock, *, auto_migrate: bool, is_inline
     # Links are followed here, once: SQLite would make a file that a dangling one leads to readable to others, and all
     # who open the file must agree on the names of the files beside it.
     full_path = None if path is None else os.path.realpath(path)
-    connection = connect(full_path)
-    try:
-        migrate(connection, clock, auto_migrate=auto_migrate)
-        commit.prepare(connection)
-        return SqliteStore(connection, full_path, clock, is_inline=is_inline)
-    except BaseException as error:
-        connection.close()
-        raise to_perdure_error(error, full_path or ":memory:") from error
+    with fork.opening:
+        connection = connect(full_path)
+        try:
+            migrate(connection, clock, auto_migrate=auto_migrate)
+            commit.prepare(connection)
+            return SqliteStore(connection, full_path, clock, is_inline=is_inline)
+        except BaseException as error:
+            connection.close()
+            raise to_perdure_error(error, full_path or ":memory:") from error
 
 
 class SqliteStore:
@@ -81,7 +83,8 @@ class SqliteStore:
         checkpointer = None if path is None else Checkpointer(path)
         files = None if path is None else FileCheck(path)
         self._wakeups = SqliteWakeups(None if is_inline else path, files)
-        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, files)
+        reopen = None if path is None else functools.partial(_connect_again, path)
+        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, files, reopen)
         make = Inline if is_inline else Writer
         self._writer = make(self.transactor, self._door, self._wakeups.hint)
         # A private database has one connection, so its reads go where its writes go.
@@ -320,3 +323,10 @@ class SqliteStore:
 
 def _always(answer: object) -> bool:
     return True
+
+
+def _connect_again(path: str) -> sqlite3.Connection:
+    """A connection like the one that was closed for a fork."""
+    connection = connect(path)
+    commit.prepare(connection)
+    return connection

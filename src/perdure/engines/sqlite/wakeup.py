@@ -16,6 +16,7 @@ from collections.abc import Callable
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect_reader
 from perdure.engines.sqlite.file_check import LOOK_EVERY, FileCheck
+from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.inotify import FileWatch
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import EngineLost, PerdureError
@@ -92,8 +93,13 @@ class SqliteWakeups:
     def _watch(self, path: str) -> None:
         watch = FileWatch(f"{path}-wal")
         look = _Look(path)
-        quiet = 0
+        suspend_at_fork(look)
+        quiet = forks = 0
         while not self._is_closing.is_set():
+            if forks != look.forks:
+                # The log may be another file since.
+                watch.close()
+                watch, forks = FileWatch(f"{path}-wal"), look.forks
             if look.has_backlog:
                 # Whoever works it off asks for more by itself, and every commit on the way would be seen here.
                 self._is_closing.wait(_BUSY_POLL)
@@ -106,13 +112,15 @@ class SqliteWakeups:
             for _ in range(_LOOKS if was_written else 1):
                 if was_written:
                     self._is_closing.wait(_SETTLED)
-                if look.has_changed():
-                    quiet = 0
-                    self._is_owed = self._is_owed or look.has_work()
-                    break
+                with look.lock:
+                    if look.has_changed():
+                        quiet = 0
+                        self._is_owed = self._is_owed or look.has_work()
+                        break
             if self._is_owed or self._is_lost():
                 self._wake_all()
-        look.close()
+        with look.lock:
+            look.close()
         watch.close()
 
     def _is_lost(self) -> bool:
@@ -133,6 +141,10 @@ class _Look:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.lock = threading.Lock()
+        """Held while the connection is used."""
+        self.forks = 0
+        """How often the connection was closed for a fork."""
         self._connection: sqlite3.Connection | None = None
         self._version = -1
         self._seen: object = None
@@ -173,3 +185,11 @@ class _Look:
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+
+    def lock_for_fork(self) -> threading.Lock | None:
+        return self.lock
+
+    def suspend(self) -> None:
+        self.close()
+        self._connection, self._version = None, -1
+        self.forks += 1

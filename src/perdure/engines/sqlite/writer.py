@@ -23,6 +23,7 @@ from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.file_check import FileCheck
+from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, Statement, deliver, own_error
 from perdure.errors import EngineBusy
 
@@ -40,12 +41,15 @@ class Transactor:
         clock: Clock,
         checkpointer: Checkpointer | None,
         files: FileCheck | None = None,
+        reopen: Callable[[], sqlite3.Connection] | None = None,
     ) -> None:
         self._connection = connection
         self._where = where
         self._clock = clock
         self._checkpointer = checkpointer
         self._files = files
+        self._reopen = reopen
+        self._is_suspended = False
         self._rng = random.Random()
         self.commits = 0
         """How many write transactions were committed; shows what group commit saves."""
@@ -54,6 +58,8 @@ class Transactor:
         """Do the requests, release their waiters, and see to the log; whether jobs may have become ready or due."""
         waiting = [request for request in batch if not request.is_abandoned]
         try:
+            if self._is_suspended:
+                self._resume()
             left = self._peek(waiting) if all(request.peek for request in waiting) else waiting
             if left:
                 self._transact(left)
@@ -75,8 +81,11 @@ class Transactor:
         """The same for a request of the calling thread itself, alone: there is nobody to release."""
         if request.peek is not None:
             return self.run([request])
-        connection, work = self._connection, request.work
+        work = request.work
         try:
+            if self._is_suspended:
+                self._resume()
+            connection = self._connection
             # What is one statement is best not wrapped into two more: SQLite makes a transaction of it, and has it
             # durable when it returns. Nothing else goes by the time that it is given.
             single: Callable[[int], Statement | None] | None = getattr(work, "single", None)
@@ -98,13 +107,30 @@ class Transactor:
             raise
         self.commits += 1
         if self._checkpointer is not None:
-            self._checkpointer.after_commit(connection)
+            self._checkpointer.after_commit(self._connection)
         return request.is_waking
 
     def close(self) -> None:
         if self._checkpointer is not None:
             self._checkpointer.close()
         self._connection.close()
+
+    def suspend(self) -> None:
+        """Close the connection until the next request, because the process forks."""
+        if self._reopen is not None and not self._is_suspended:
+            if self._files is not None:
+                self._files.close()
+            self.close()
+            self._is_suspended = True
+
+    def _resume(self) -> None:
+        assert self._reopen is not None, "only then is it suspended"
+        if self._files is None:
+            self._connection = self._reopen()
+        else:
+            with self._files.opened_again():
+                self._connection = self._reopen()
+        self._is_suspended = False
 
     def _seen(self, error: BaseException) -> BaseException:
         """What the caller should see instead of the error."""
@@ -184,6 +210,13 @@ class Writer:
         self._is_crowded = False
         self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        suspend_at_fork(self)
+
+    def lock_for_fork(self) -> threading.Lock | None:
+        return None if self._caller == threading.get_ident() else self._turn
+
+    def suspend(self) -> None:
+        self._transactor.suspend()
 
     def submit(self, request: AnyRequest) -> None:
         with self._door.lock:
@@ -263,6 +296,13 @@ class Inline:
         self._transactor = transactor
         self._door = door
         self._hint = hint
+        suspend_at_fork(self)
+
+    def lock_for_fork(self) -> threading.Lock | None:
+        return self._door.lock
+
+    def suspend(self) -> None:
+        self._transactor.suspend()
 
     def submit(self, request: AnyRequest) -> None:
         with self._door.lock:
