@@ -31,6 +31,10 @@ GAP = 0.005
 """For how many seconds after a look the log is taken to be as it was."""
 _FAR_TOO_LONG = 4
 """From how many thresholds on the log's file is cut off."""
+_DISK_SHARE = 16
+"""The log is checkpointed from this part of the disk's size on, if that is less than THRESHOLD."""
+_LEAST = 512 * 1024
+"""The lowest size in bytes from which the log is checkpointed, however small the disk is."""
 GROWN = 256 * 1024
 """How many bytes long a new log is before it is made longer; one that grows by as much between two looks is not."""
 
@@ -40,7 +44,8 @@ class Checkpointer:
 
     def __init__(self, path: str) -> None:
         self._log = Log(f"{path}-wal")
-        self._next_size = THRESHOLD
+        self._most = _share_of_disk(path)
+        self._next_size = self._threshold
         self._next_try = 0.0
         self._next_look = 0.0
         self._clock = SystemClock()
@@ -48,14 +53,20 @@ class Checkpointer:
         self._lock = f"{path}-checkpoint"
         _make(self._lock)
 
+    @property
+    def _threshold(self) -> int:
+        """The size in bytes from which the log is checkpointed."""
+        return min(THRESHOLD, self._most)
+
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Checkpoint if the log is long and no other process is at it."""
         now = self._clock.monotonic()
         if now < self._next_look:
             return
         self._next_look = now + GAP
-        if not self._log.reaches(THRESHOLD):
-            self._next_size, self._next_try = THRESHOLD, 0.0
+        threshold = self._threshold
+        if not self._log.reaches(threshold):
+            self._next_size, self._next_try = threshold, 0.0
             self._make_room(connection)
             return
         if now < self._next_try and not self._log.reaches(self._next_size):
@@ -71,13 +82,14 @@ class Checkpointer:
         """Make a new log's file longer if it grows by small steps; if that cannot be, it grows on."""
         size = self._log.size
         step, self._last_size = size - self._last_size, size
-        if not GROWN <= size < THRESHOLD or not 0 < step < GROWN or not self._log.has_room(THRESHOLD + GROWN):
+        length = self._threshold + GROWN
+        if not GROWN <= size < self._threshold or not 0 < step < GROWN or not self._log.has_room(length):
             return
         try:
             # Nobody else writes to the log while this connection may.
             with _waiting(connection, 0), connection:
                 connection.execute("BEGIN IMMEDIATE")
-                self._log.lengthen(THRESHOLD + GROWN)
+                self._log.lengthen(length)
         except (sqlite3.Error, OSError):
             return
 
@@ -92,7 +104,7 @@ class Checkpointer:
             return False
 
     def _copy(self, connection: sqlite3.Connection) -> bool:
-        how = "TRUNCATE" if self._log.size > _FAR_TOO_LONG * THRESHOLD else "RESTART"
+        how = "TRUNCATE" if self._log.size > _FAR_TOO_LONG * self._threshold else "RESTART"
         try:
             # Long enough to get the write lock between others' commits, short enough not to wait for a slow reader.
             with _waiting(connection, 250):
@@ -103,6 +115,15 @@ class Checkpointer:
             # What was committed is safe in the log; a later commit tries again.
             return False
         return not busy
+
+
+def _share_of_disk(path: str) -> int:
+    """How long the log may become on the disk of the file, in bytes."""
+    try:
+        disk = os.statvfs(os.path.dirname(path) or ".")
+    except OSError:
+        return THRESHOLD
+    return max(_LEAST, disk.f_blocks * disk.f_frsize // _DISK_SHARE)
 
 
 def _make(lock: str) -> None:
