@@ -1,4 +1,4 @@
-"""Small and read-only disks: the log leaves the disk to the jobs, and what cannot be written is told with exit code 5."""
+"""Small and read-only disks: the log leaves room to the jobs, and what cannot be written is told with exit code 5."""
 
 from __future__ import annotations
 
@@ -102,20 +102,19 @@ def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_room(disk: Path
         scene.enqueue()
         ballast.write_bytes(bytes(MEGABYTE))
         with pytest.raises(EngineFull):
-            for _ in range(8):
-                store.enqueue([scene.new_job(args=b"x" * 100_000) for _ in range(10)]).wait()
+            store.enqueue([scene.new_job(args=b"x" * 100_000) for _ in range(80)]).wait()
         ballast.unlink()
         scene.enqueue()
 
 
 @pytest.fixture
-def read_only(disk: Path) -> Iterator[Path]:
+def read_only(disk: Path) -> Path:
     """The path of a store on a disk that may only be read."""
     path = disk / "store.db"
     with closing(open_store(f"sqlite:///{path}", clock=SystemClock())) as store:
         Scene(store, VirtualClock()).enqueue()
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    yield path
+    return path
 
 
 def test_a_client_is_told_that_the_file_is_read_only(read_only: Path) -> None:

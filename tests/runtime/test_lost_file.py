@@ -1,4 +1,4 @@
-"""A worker or a server whose SQLite file is deleted or replaced under it: the process ends, or every request says so."""
+"""A worker or a server whose SQLite file is deleted or replaced: the process ends, or every request says so."""
 
 from __future__ import annotations
 
