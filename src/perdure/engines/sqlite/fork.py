@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from typing import Protocol
+
+from perdure.clock import SystemClock
 
 _PATIENCE = 5.0
 """How many seconds a fork waits for calls that are under way."""
@@ -32,6 +33,7 @@ class Suspendable(Protocol):
         ...
 
 
+_clock = SystemClock()
 _parts: list[weakref.ref[Suspendable]] = []
 _held: list[threading.Lock] = []
 opening = threading.Lock()
@@ -45,7 +47,7 @@ def suspend_at_fork(part: Suspendable) -> None:
 
 
 def _before() -> None:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = _clock.monotonic() + _PATIENCE
     _take(opening, deadline)
     for part in [part for reference in _parts if (part := reference()) is not None]:
         lock = part.lock_for_fork()
@@ -54,7 +56,7 @@ def _before() -> None:
 
 
 def _take(lock: threading.Lock, deadline: float) -> bool:
-    is_taken = lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+    is_taken = lock.acquire(timeout=max(0.0, deadline - _clock.monotonic()))
     if is_taken:
         _held.append(lock)
     return is_taken
