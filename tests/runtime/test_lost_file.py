@@ -64,6 +64,15 @@ def test_a_worker_finishes_what_runs_and_ends_with_exit_code_5(crew: Crew, path:
     assert "Traceback" not in output
 
 
+def test_several_processes_end_together_and_begin_no_new_file(crew: Crew, path: Path) -> None:
+    settings = {"lease": "5m", "poll": "5m", "grace": "1m"}
+    supervisor = crew.start("-m", "perdure", "worker", "tests.chaos.work:app", "--processes", "2", **settings)
+    until(lambda: len(crew.registered()) == 2, "both workers are there")
+    delete(path)
+    assert supervisor.wait(60) == 5
+    assert not path.exists()
+
+
 def test_an_api_answers_503_with_the_reason(crew: Crew, path: Path) -> None:
     port = free_port()
     server = crew.start("-m", "perdure", "server", "--port", str(port), "tests.chaos.work:app")

@@ -1,7 +1,8 @@
 """Keeps several worker processes alive: starts them, replaces one that crashes, passes stop signals on, waits for all.
 
 It is a plain process without a store: what it supervises are commands. A worker that exits by itself with code 0
-after a stop is done; one that dies otherwise is replaced, with a growing pause when it dies again and again.
+after a stop is done; one that dies otherwise is replaced, with a growing pause when it dies again and again. A worker
+that finds its engine unusable ends all of them: another would find the same, or begin a new store in its place.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _START = 60.0
 """Within how many seconds an exit with a code of refusal counts as a refusal to start; imports may take long."""
 
 _LONGEST_PAUSE = 10.0
-_REFUSALS = frozenset({2, 4, 5})
+_REFUSALS = frozenset({2, 4})
+_ENGINE_UNUSABLE = 5
+"""The exit code of a worker whose engine cannot be used, and for which it does not wait."""
 
 
 class Supervisor:
@@ -78,11 +81,11 @@ class Supervisor:
         return 0 if all(place.code in (0, -signal.SIGTERM) for place in self._places) else 1
 
     def _tend(self) -> int | None:
-        """Look after every place once; gives the exit code of a worker that refused to start."""
+        """Look after every place once; gives the exit code of a worker that refused to start or to go on."""
         for place in self._places:
             ended = place.poll()
             if ended is not None and not self._stops:
-                if ended.is_first and ended.code in _REFUSALS:
+                if ended.code == _ENGINE_UNUSABLE or (ended.is_first and ended.code in _REFUSALS):
                     return ended.code
                 self._say(f"worker process {ended.pid} {_how(ended.code)}; starting another in {ended.pause:g} s")
             if place.is_vacant and not self._stops:
