@@ -164,8 +164,9 @@ def test_a_file_behind_a_dangling_link_is_private_too(tmp_path: Path, umask: int
         store = open_sqlite(str(link), VirtualClock(), auto_migrate=True, is_inline=False)
         Scene(store, VirtualClock()).enqueue()
         files = sorted(target.parent.iterdir())
-        assert [file.name for file in files] == ["store.db", "store.db-checkpoint", "store.db-shm", "store.db-wal"]
-        assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 4
+        endings = ("", "-checkpoint", "-shm", "-turn", "-wal")
+        assert [file.name for file in files] == [f"store.db{ending}" for ending in endings]
+        assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 5
         store.close()
     finally:
         os.umask(before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sqlite3
 import threading
 
@@ -12,8 +11,6 @@ from tests.conformance.scene import SECOND, Scene, ended, success
 from tests.engine_sqlite.conftest import Open
 
 from perdure.clock import VirtualClock
-from perdure.engines.sqlite import writer
-from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.enqueue import Enqueue
 from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
@@ -85,12 +82,14 @@ async def test_those_who_give_up_while_the_lock_is_waited_for_are_passed_over(
     store = open_file(is_inline=True)
     requests, futures = asked(store, Scene(store, clock), 10)
 
-    def begin_late(connection: sqlite3.Connection, rng: random.Random) -> None:
+    begin = store.transactor._begin
+
+    def begin_late() -> None:
         for future in futures[1:6]:
             future.cancel()
-        begin(connection, rng)
+        begin()
 
-    monkeypatch.setattr(writer, "begin", begin_late)
+    monkeypatch.setattr(store.transactor, "_begin", begin_late)
     store.transactor.run(requests)
     await asyncio.gather(futures[0], *futures[6:])
     assert store.count(JobFilter()).wait() == 5

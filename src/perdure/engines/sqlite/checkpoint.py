@@ -19,7 +19,6 @@ import sqlite3
 from collections.abc import Iterator
 
 from perdure.clock import SystemClock
-from perdure.engines.sqlite.connection import BUSY_TIMEOUT
 from perdure.engines.sqlite.log import Log
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import EngineUnreachable
@@ -51,7 +50,7 @@ class Checkpointer:
         self._clock = SystemClock()
         self._last_size = 0
         self._lock = f"{path}-checkpoint"
-        _make(self._lock)
+        os.close(open_lock_file(self._lock))
 
     @property
     def _threshold(self) -> int:
@@ -126,10 +125,10 @@ def _share_of_disk(path: str) -> int:
     return max(_LEAST, disk.f_blocks * disk.f_frsize // _DISK_SHARE)
 
 
-def _make(lock: str) -> None:
-    """Make the file of the lock, private to its user, unless it is there; links are not followed."""
+def open_lock_file(lock: str) -> int:
+    """Open the file of a lock; it is made, private to its user, unless it is there; links are not followed."""
     try:
-        os.close(os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+        return os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise EngineUnreachable(
             f"The file {lock}, whose lock Perdure needs, cannot be made or opened ({error.strerror}).",
@@ -141,8 +140,9 @@ def _make(lock: str) -> None:
 @contextlib.contextmanager
 def _waiting(connection: sqlite3.Connection, milliseconds: int) -> Iterator[None]:
     """Have the connection wait no longer than that for others."""
+    (before,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
     try:
         yield
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
+        connection.execute(f"PRAGMA busy_timeout = {before}")

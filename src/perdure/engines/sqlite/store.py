@@ -35,6 +35,7 @@ from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.reader import Readers
 from perdure.engines.sqlite.request import Peek, Request, Taker, Work
 from perdure.engines.sqlite.schema import migrate, schema_status
+from perdure.engines.sqlite.turnstile import Turnstile
 from perdure.engines.sqlite.wakeup import SqliteWakeups
 from perdure.engines.sqlite.writer import Inline, Transactor, Writer
 from perdure.model.change import Change
@@ -80,11 +81,11 @@ class SqliteStore:
         self._clock = clock
         self._door = Door()
         self._completed: set[commit.Fence] = set()
-        checkpointer = None if path is None else Checkpointer(path)
+        checkpointer, turnstile = (None, None) if path is None else (Checkpointer(path), Turnstile(path))
         files = None if path is None else FileCheck(path)
         self._wakeups = SqliteWakeups(None if is_inline else path, files)
         reopen = None if path is None else functools.partial(_connect_again, path)
-        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, files, reopen)
+        self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, turnstile, files, reopen)
         make = Inline if is_inline else Writer
         self._writer = make(self.transactor, self._door, self._wakeups.hint)
         # A private database has one connection, so its reads go where its writes go.

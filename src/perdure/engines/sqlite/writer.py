@@ -16,15 +16,17 @@ import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from perdure.clock import Clock
 from perdure.engines.door import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
-from perdure.engines.sqlite.fault import to_perdure_error
+from perdure.engines.sqlite.fault import is_busy, to_perdure_error
 from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, Statement, deliver, own_error
+from perdure.engines.sqlite.turnstile import Turnstile
 from perdure.errors import EngineBusy
 
 BATCH = 256
@@ -40,10 +42,13 @@ class Transactor:
         where: str,
         clock: Clock,
         checkpointer: Checkpointer | None,
+        turnstile: Turnstile | None = None,
         files: FileCheck | None = None,
         reopen: Callable[[], sqlite3.Connection] | None = None,
     ) -> None:
         self._connection = connection
+        self._turnstile = turnstile
+        self._leave_waiting_to_turnstile()
         self._where = where
         self._clock = clock
         self._checkpointer = checkpointer
@@ -91,12 +96,12 @@ class Transactor:
             single: Callable[[int], Statement | None] | None = getattr(work, "single", None)
             one = None if single is None else single(self._clock.microseconds())
             if one is not None:
-                begin(connection, self._rng, one[0], one[1])
+                self._begin(one[0], one[1])
                 request.answer(one[2])
             else:
                 # [INV-1] As in _transact.
                 with connection:
-                    begin(connection, self._rng)
+                    self._begin()
                     request.answer(work(connection, self._clock.microseconds()))
             if self._files is not None:
                 self._files.after_commit(connection)
@@ -113,6 +118,8 @@ class Transactor:
     def close(self) -> None:
         if self._checkpointer is not None:
             self._checkpointer.close()
+        if self._turnstile is not None:
+            self._turnstile.close()
         self._connection.close()
 
     def suspend(self) -> None:
@@ -130,6 +137,9 @@ class Transactor:
         else:
             with self._files.opened_again():
                 self._connection = self._reopen()
+        if self._turnstile is not None:
+            self._turnstile.open()
+        self._leave_waiting_to_turnstile()
         self._is_suspended = False
 
     def _seen(self, error: BaseException) -> BaseException:
@@ -137,6 +147,17 @@ class Transactor:
         if self._files is not None:
             error = self._files.explain(error, self._connection)
         return to_perdure_error(error, self._where)
+
+    def _leave_waiting_to_turnstile(self) -> None:
+        if self._turnstile is not None:
+            # The turnstile waits for the write lock: SQLite would look for it too rarely.
+            self._connection.execute("PRAGMA busy_timeout = 0")
+
+    def _begin(self, first: str = "BEGIN IMMEDIATE", values: Sequence[Any] = ()) -> None:
+        if self._turnstile is None:
+            begin(self._connection, self._rng, first, values)
+        else:
+            self._turnstile.begin(self._connection, first, values)
 
     def _peek(self, requests: Sequence[AnyRequest]) -> list[AnyRequest]:
         """Answer by reading what can be; give back the rest."""
@@ -147,7 +168,11 @@ class Transactor:
             try:
                 found = request.peek(self._connection, now)
             except Exception as error:
-                request.fail(self._seen(error))
+                if isinstance(error, sqlite3.Error) and is_busy(error):
+                    # Not even reading is possible for a moment; a transaction waits for that.
+                    left.append(request)
+                else:
+                    request.fail(self._seen(error))
             else:
                 if found is NOT_ANSWERED:
                     left.append(request)
@@ -161,7 +186,7 @@ class Transactor:
             # [INV-1] Nobody is answered before the transaction that holds their change is durable. The connection's own
             # `with` commits or undoes it, and no interrupt can come between: the file is never left locked.
             with self._connection:
-                begin(self._connection, self._rng)
+                self._begin()
                 is_begun = True
                 # Read under the write lock, so that time never runs backwards from one transaction to the next.
                 now = self._clock.microseconds()
