@@ -24,6 +24,7 @@ from perdure.engines.postgres.connection import (
     is_usable,
     shut,
 )
+from perdure.engines.postgres.fair_places import FairPlaces
 from perdure.engines.postgres.fault import TookTooLongError
 
 C = TypeVar("C", bound=AnyConnection)
@@ -99,24 +100,21 @@ class ThreadPool:
         self._address = address
         self._most = most
         self._kept: _Kept[ThreadConnection] = _Kept()
-        self._changed = threading.Condition()
-        self._busy = 0
+        self._places = FairPlaces(most)
 
     def lend(self, plan: str | None = None) -> ThreadConnection:
         """A connection for the length of a call, one for that plan if need be; to be given back whatever happens."""
         timeout = self._address.timeout
-        with self._changed:
-            if self._busy >= self._most and not self._changed.wait_for(lambda: self._busy < self._most, timeout):
-                raise TookTooLongError(f"all connections of this process were busy (it may have {self._most})")
-            self._busy += 1
+        if not self._places.take(timeout):
+            raise TookTooLongError(f"all connections of this process were busy (it may have {self._most})")
         try:
             connection = self._kept.take(timeout, plan)
             if connection is None:
-                self._kept.drop(self._most - self._busy)
+                self._kept.drop(self._most - self._places.taken)
                 connection = connect(self._address, is_for_plans=plan is not None)
                 connection.deadline = SystemClock().monotonic() + timeout
         except BaseException:
-            self._free()
+            self._places.give_back()
             raise
         return connection
 
@@ -125,7 +123,7 @@ class ThreadPool:
         try:
             self._kept.give_back(connection)
         finally:
-            self._free()
+            self._places.give_back()
 
     def drop(self) -> None:
         """Let idle connections go, so that the next ones are new."""
@@ -133,14 +131,8 @@ class ThreadPool:
 
     def close(self) -> None:
         """Wait for the calls under way, and let everything go."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._busy, self._address.timeout)
+        self._places.wait_until_free(self._address.timeout)
         self._kept.close()
-
-    def _free(self) -> None:
-        with self._changed:
-            self._busy -= 1
-            self._changed.notify()
 
 
 class LoopPool:
