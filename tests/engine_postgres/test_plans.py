@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from tests.servers import postgres
 
+from perdure.engines.postgres.claim_ranges import QueueRanges
 from perdure.engines.postgres.sql import statement
 
 JOBS = 30_000
@@ -196,7 +197,7 @@ def test_a_commit_of_successes_looks_each_fence_up_by_the_jobs_id(large: Large, 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_promote_reads_the_waiting_in_order(large: Large, size: int) -> None:
-    plan = large.plan("promote", limit=size, now=FAR)
+    plan = large.plan("promote", limit=size, since=0, now=FAR)
     assert "Seq Scan on jobs" not in plan
     assert "Sort" not in plan
     assert "jobs_waiting" in plan
@@ -204,7 +205,7 @@ def test_promote_reads_the_waiting_in_order(large: Large, size: int) -> None:
 
 
 def test_promote_with_nothing_due_reads_next_to_nothing(large: Large) -> None:
-    plan = large.plan("promote", limit=1000, now=0)
+    plan = large.plan("promote", limit=1000, since=0, now=0)
     assert "Seq Scan on jobs" not in plan
     assert most_rows_read(plan) <= 1
 
@@ -222,13 +223,13 @@ def test_reap_skips_from_worker_to_worker(large: Large) -> None:
 
 
 def test_a_peek_at_several_queues_reads_one_job_of_each(large: Large) -> None:
-    plan = large.plan("fetch_lease", worker="worker-1", queues=["queue-1", "empty", "queue-0"], now=5)
+    plan = large.plan("fetch_lease", worker="worker-1", queues=["queue-1", "empty", "queue-0"], count=3, now=5)
     assert "Seq Scan on jobs" not in plan
     assert most_rows_read(plan) <= 3
 
 
 def test_a_beat_reads_the_workers_own_jobs(large: Large) -> None:
-    plan = large.plan("beat", worker="worker-1", lease=5, now=5)
+    plan = large.plan("beat_held", worker="worker-1")
     assert "jobs_running" in plan
 
 
@@ -237,7 +238,7 @@ def test_what_is_to_be_cancelled_is_found_without_looking_at_what_runs(large: La
 
 
 def test_prune_reads_the_oldest_that_ended(large: Large) -> None:
-    plan = large.plan("prune", age=0, limit=100, now=FAR)
+    plan = large.plan("prune", age=0, limit=100, since=0, now=FAR)
     assert "jobs_ended" in plan
     assert "Seq Scan on jobs" not in plan
     assert most_rows_read(plan) <= 200
@@ -317,6 +318,7 @@ class Kept:
     NAMES = (
         "fetch",
         "fetch_nothing",
+        "fetch_ranges",
         "commit",
         "commit_succeeded",
         "enqueue_alike",
@@ -340,7 +342,8 @@ class Kept:
         self.plan("commit_succeeded", **nobody())
         self.plan("enqueue_alike", **new_jobs(1))
         self.plan("enqueue_one", **new_jobs(1))
-        self.plan("promote", limit=1, now=5)
+        self.plan("promote", limit=1, since=0, now=5)
+        self.plan("fetch_ranges", **fetching(1), ranges="[]")
         self.plan("cancelling", worker="worker-1")
 
     def plan(self, name: str, **values: Any) -> str:
@@ -393,7 +396,8 @@ def test_plans_that_are_kept_are_good_after_the_table_has_grown(grown: tuple[Lar
         "commit_succeeded": kept.plan("commit_succeeded", **large.succeeded(size)),
         "enqueue_alike": kept.plan("enqueue_alike", **new_jobs(size)),
         "enqueue_one": kept.plan("enqueue_one", **new_jobs(size)),
-        "promote": kept.plan("promote", limit=size, now=FAR),
+        "promote": kept.plan("promote", limit=size, since=0, now=FAR),
+        "fetch_ranges": kept.plan("fetch_ranges", **fetching(size), ranges=QueueRanges().next(0.0).text()),
         "cancelling": kept.plan("cancelling", worker="worker-1"),
     }
     for name, plan in plans.items():

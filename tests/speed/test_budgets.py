@@ -28,6 +28,7 @@ from perdure.clock import to_microseconds
 from perdure.engines.postgres import commit as postgres_commit
 from perdure.engines.postgres import fetch as postgres_fetch
 from perdure.engines.postgres.commit import Doubts
+from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.verb import Row, Verb
 from perdure.engines.sqlite import checkpoint, commit, fetch
 from perdure.engines.sqlite.connection import connect
@@ -255,7 +256,7 @@ def test_the_verbs_of_postgresql_stay_within_their_budgets(app: App) -> None:
     rows = [postgres_row(running_job(app, "returns", number)) for number in range(JOBS)]
     want = Want(queue="default", count=JOBS, retry_share=200_000)
     with Instructions() as fetching:
-        jobs = answer(postgres_fetch.fetch(WorkerId("w"), [want], JOBS, "perdure"), rows).jobs
+        jobs = answer(postgres_fetch.fetch(WorkerId("w"), [want], JOBS, "perdure", SlowClaims()), rows).jobs
     assert [job.id for job in jobs] == sorted(row[0] for row in rows)
     ended = succeeded(app, jobs, now)
     with Instructions() as committing:
@@ -278,7 +279,7 @@ def postgres_row(job: Job) -> Row:
     """A row as fetch.sql gives it."""
     moment = to_microseconds(job.run_at)
     told = (job.id, job.args, moment, moment, job.priority, job.task, job.lane, job.attempt, 0, 0, job.delivery, MOMENT)
-    return (*told, *(None,) * 12, JOBS)
+    return (*told, *(None,) * 12, JOBS, False)
 
 
 def succeeded(app: App, jobs: Sequence[Job], now: datetime) -> list[Ended]:

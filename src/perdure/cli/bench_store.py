@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 _LONG_AGO = datetime(1971, 1, 1, tzinfo=UTC)
 _BATCH = 500
-_BESIDE = ("", "-wal", "-shm", "-checkpoint")
+_BESIDE = ("", "-wal", "-shm", "-checkpoint", "-turn")
 
 
 class Place:

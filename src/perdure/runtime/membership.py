@@ -163,7 +163,7 @@ class Membership:
 
         A fetch may be under way, so a job is a stranger only when two beats in a row brought it.
         """
-        if worker != self._id:
+        if worker != self._id or beat.held is None:
             return
         unknown = {fence for fence in beat.held if fence not in self._held}
         again = unknown & self._strangers

@@ -41,7 +41,8 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
     """What a beat brings back: what the store believes this worker is running."""
 
-    held: tuple[tuple[JobId, int], ...]
+    held: tuple[tuple[JobId, int], ...] | None
+    """None: the engine did not list them with this beat, because that takes long at present."""
 
 
 class WorkerStore(Protocol):

@@ -8,6 +8,8 @@ from datetime import timedelta
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.notes import NOTES_AT_ONCE
 from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
+from perdure.engines.postgres.scan_start import ScanStart
+from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.engines.renewal import to_renewal
 from perdure.model.job import JobId, WorkerId
@@ -15,8 +17,8 @@ from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
 
 
-def promote(limit: int) -> Verb[Promoted]:
-    return Verb(lambda: _promote(limit), is_repeatable=True, plan="promote")
+def promote(limit: int, slow: SlowClaims) -> Verb[Promoted]:
+    return Verb(lambda: _promote(limit, slow), is_repeatable=True, plan="promote")
 
 
 def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:
@@ -24,16 +26,21 @@ def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:
     return Verb(lambda: _reap(limit, silent), is_repeatable=True)
 
 
-def prune(older_than: timedelta, limit: int) -> Verb[int]:
-    return Verb(lambda: _prune(older_than, limit), is_repeatable=True)
+def prune(older_than: timedelta, limit: int, start: ScanStart) -> Verb[int]:
+    return Verb(lambda: _prune(older_than, limit, start), is_repeatable=True)
 
 
 def cancel(ids: Sequence[JobId], reason: str) -> Verb[list[CancelAnswer]]:
     return Verb(lambda: _cancel(ids, reason))
 
 
-def _promote(limit: int) -> Script[Promoted]:
-    ((count, next_run_at, now),) = yield Step("promote", {"limit": max(0, limit)})
+def _promote(limit: int, slow: SlowClaims) -> Script[Promoted]:
+    since = slow.waiting.next()
+    found = yield Step("promote", {"limit": max(0, limit), "since": since})
+    ((count, next_run_at, now, first_run_at, reached, took),) = found
+    slow.waiting.observe(since, reached, count, took)
+    if count:
+        slow.moved_back(first_run_at)
     return Promoted(count=count, next_run_at=to_moment(next_run_at), now=from_microseconds(now))
 
 
@@ -53,8 +60,11 @@ def _reap(limit: int, silent: Sequence[Renewal] | None) -> Script[Reaped]:
     )
 
 
-def _prune(older_than: timedelta, limit: int) -> Script[int]:
-    ((count,),) = yield Step("prune", {"age": from_duration(older_than), "limit": max(0, limit)})
+def _prune(older_than: timedelta, limit: int, start: ScanStart) -> Script[int]:
+    since = start.next()
+    values = {"age": from_duration(older_than), "limit": max(0, limit), "since": since}
+    ((count, reached, took),) = yield Step("prune", values)
+    start.observe(since, reached, count, took)
     yield Step("note_forget", {"limit": NOTES_AT_ONCE})
     return int(count)
 

@@ -59,7 +59,10 @@ class Player:
                     if not verb.is_transaction:
                         return self._run(connection, verb.script())
                     with connection.transaction():
-                        return self._run(connection, verb.script())
+                        answer = self._run(connection, verb.script())
+                    if verb.when_committed is not None:
+                        verb.when_committed()
+                    return answer
                 finally:
                     pool.give_back(connection)
             except Exception as error:
@@ -79,7 +82,10 @@ class Player:
                     if not verb.is_transaction:
                         return await self.run_on_loop(connection, verb.script())
                     async with connection.transaction():
-                        return await self.run_on_loop(connection, verb.script())
+                        answer = await self.run_on_loop(connection, verb.script())
+                    if verb.when_committed is not None:
+                        verb.when_committed()
+                    return answer
                 finally:
                     pool.give_back(connection)
             except Exception as error:

@@ -27,6 +27,7 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 _encode = msgspec.json.encode
 ID, ARGS, RUN_AT, CREATED_AT, PRIORITY = 0, 1, 2, 3, 4
 """Where these columns stand in the row of a claim; what comes after created_at is the same for most jobs of a task."""
+LANE = 6
 CLAIMED = 24
 """How many columns a claim gives of a job."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.clock import Clock
+from perdure.clock import Clock, SystemClock
 from perdure.engines.door import Door
 from perdure.engines.group import Groups
 from perdure.engines.postgres import (
@@ -33,6 +33,7 @@ from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.player import Player
 from perdure.engines.postgres.schema import migrate, schema_status
+from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.standby import PostgresStandby
 from perdure.engines.postgres.verb import Script, Verb
 from perdure.engines.postgres.wakeup import PostgresWakeups
@@ -78,6 +79,8 @@ class PostgresStore:
         self._player = Player(address, clock, self._check_open)
         self._wakeups = PostgresWakeups(address, secrets.token_hex(8), has_thread=not is_inline)
         self._doubts = commit.Doubts()
+        # What was passed is told by real time.
+        self._slow = SlowClaims(is_enabled=isinstance(clock, SystemClock))
         self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
 
     def begin(self, *, auto_migrate: bool) -> None:
@@ -122,7 +125,7 @@ class PostgresStore:
         return accepted
 
     def fetch(self, worker: WorkerId, wants: Sequence[Want], limit: int) -> Reply[Fetched]:
-        return self._ask(fetch.fetch(worker, wants, limit, self._address.schema))
+        return self._ask(fetch.fetch(worker, wants, limit, self._address.schema, self._slow))
 
     @property
     def can_stand_by(self) -> bool:
@@ -132,7 +135,7 @@ class PostgresStore:
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> PostgresStandby:
         ear = self._wakeups.ear()
         assert ear is not None, "only a worker that listens stands by"
-        verb = fetch.fetch(worker, wants, limit, self._address.schema)
+        verb = fetch.fetch(worker, wants, limit, self._address.schema, self._slow)
         return PostgresStandby(verb, self._player, ear, patience)
 
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
@@ -142,19 +145,19 @@ class PostgresStore:
         return Grouped(ended, self._commit, self._groups.commits)
 
     def promote(self, limit: int) -> Reply[Promoted]:
-        return self._ask(jobs.promote(limit), wakes=lambda promoted: promoted.count > 0)
+        return self._ask(jobs.promote(limit, self._slow), wakes=lambda promoted: promoted.count > 0)
 
     def reap(self, limit: int, silent: Sequence[Renewal] | None = None) -> Reply[Reaped]:
         return self._ask(jobs.reap(limit, silent))
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
-        return self._ask(jobs.prune(older_than, limit))
+        return self._ask(jobs.prune(older_than, limit, self._slow.ended))
 
     def cancel(self, ids: Sequence[JobId], reason: str) -> Reply[list[CancelAnswer]]:
         return self._ask(jobs.cancel(ids, reason), wakes=lambda answers: "asked" in answers)
 
     def change(self, ids: Sequence[JobId], change: Change) -> Reply[list[ChangeAnswer]]:
-        return self._ask(change_jobs(ids, change), wakes=lambda answers: "changed" in answers)
+        return self._ask(change_jobs(ids, change, self._slow), wakes=lambda answers: "changed" in answers)
 
     def retry(self, ids: Sequence[JobId]) -> Reply[list[ReplayAnswer]]:
         return self._ask(replay.retry(ids), wakes=lambda answers: "replayed" in answers)
@@ -194,7 +197,7 @@ class PostgresStore:
         return self._ask(workers.register(worker, host, pid, queues, concurrency, version, lease))
 
     def beat(self, worker: WorkerId, lease: timedelta) -> Reply[Beat]:
-        return self._ask(workers.beat(worker, lease), is_beat=True)
+        return self._ask(workers.beat(worker, lease, self._slow.listings), is_beat=True)
 
     def cancelling(self, worker: WorkerId) -> Reply[tuple[JobId, ...]]:
         return self._ask(workers.cancelling(worker))
@@ -288,7 +291,7 @@ class PostgresStore:
         except BaseException:
             self._wakeups.failed(hint)
             raise
-        self._announced(hint)
+        self._announced(hint, jobs)
         return ids
 
     async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
@@ -298,10 +301,11 @@ class PostgresStore:
         except BaseException:
             self._wakeups.failed(hint)
             raise
-        self._announced(hint)
+        self._announced(hint, jobs)
         return ids
 
-    def _announced(self, hint: Hint) -> None:
+    def _announced(self, hint: Hint, jobs: Sequence[NewJob]) -> None:
+        self._slow.enqueued(jobs)
         if hint.channel is not None:
             self._wakeups.sent()
         self._wakeups.hint(is_sent=hint.channel is not None)

@@ -28,7 +28,15 @@ Script = Generator[Step, list[Row], T]
 class Verb(Generic[T]):
     """One use of a verb: a script that can be played again when it came to nothing."""
 
-    __slots__ = ("is_repeatable", "is_transaction", "may_collide", "plan", "script", "when_in_doubt")
+    __slots__ = (
+        "is_repeatable",
+        "is_transaction",
+        "may_collide",
+        "plan",
+        "script",
+        "when_committed",
+        "when_in_doubt",
+    )
 
     def __init__(
         self,
@@ -39,6 +47,7 @@ class Verb(Generic[T]):
         may_collide: bool = False,
         plan: str | None = None,
         when_in_doubt: Callable[[], None] | None = None,
+        when_committed: Callable[[], None] | None = None,
     ) -> None:
         self.script = script
         self.is_transaction = is_transaction
@@ -51,6 +60,8 @@ class Verb(Generic[T]):
         """Its main statement, if its plans are good for all values and sizes, and used so often that they are kept."""
         self.when_in_doubt = when_in_doubt
         """Called when nobody knows whether it was done, before it is tried again or given up."""
+        self.when_committed = when_committed
+        """Called when its transaction is committed."""
 
 
 AnyVerb = Verb[Any]

@@ -1,8 +1,8 @@
--- beat: renews a worker's lease, unless the worker was struck off, and tells what the store believes it is running.
+-- beat: renews a worker's lease, unless the worker was struck off.
 -- Parameters: worker, lease, now.
--- Rows: one (whether the lease was renewed, a JSON array of [id, attempt]).
+-- Rows: one (whether the lease was renewed).
 -- Concurrency: a worker that was struck off cannot come back to life.
--- Indexes: the primary key of workers, jobs_running.
+-- Indexes: the primary key of workers.
 WITH renewed AS (
     UPDATE perdure.workers
     SET
@@ -12,12 +12,4 @@ WITH renewed AS (
     RETURNING workers.id
 )
 
-SELECT
-    EXISTS (SELECT 1 FROM renewed),
-    (
-        SELECT COALESCE(JSON_AGG(JSON_BUILD_ARRAY(jobs.id, jobs.attempt)), '[]')::text
-        FROM perdure.jobs
-        WHERE
-            jobs.state = 'running'
-            AND jobs.worker = :worker::text
-    )
+SELECT EXISTS (SELECT 1 FROM renewed)

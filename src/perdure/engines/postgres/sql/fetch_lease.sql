@@ -1,6 +1,6 @@
 -- fetch: whether the worker's lease holds, and which of some queues have something ready.
--- Parameters: worker, queues (names), now.
--- Rows: one (whether the lease holds, names of queues).
+-- Parameters: worker, queues (names), count (how many queues), now.
+-- Rows: one (whether the lease holds, names of queues, whether it took long to find them).
 -- Concurrency: for the queues a hint only; the claim itself decides.
 -- Indexes: the primary key of workers, jobs_ready in its order.
 SELECT
@@ -21,4 +21,5 @@ SELECT
             ORDER BY jobs.lane, jobs.priority DESC, jobs.run_at, jobs.id
             LIMIT 1
         ) IS NOT NULL
-    )
+    ),
+    /*+ is_slow */

@@ -2,51 +2,50 @@
 -- Parameters: limit.
 -- Rows: the jobs, in no order.
 -- Concurrency: reads only; the commit of what is decided about each is fenced.
--- Indexes: jobs_running, skipping from one worker to the next, so that the jobs of the living are not looked at; the
---     primary key of workers.
-WITH RECURSIVE holder (name) AS (
-    (
-        SELECT jobs.worker
-        FROM perdure.jobs
-        WHERE jobs.state = 'running'
-        ORDER BY jobs.worker
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT jobs.worker
-        FROM perdure.jobs
-        WHERE
-            jobs.state = 'running'
-            AND jobs.worker > holder.name
-        ORDER BY jobs.worker
-        LIMIT 1
-    )
-    FROM holder
-    WHERE holder.name IS NOT NULL
+-- Indexes: jobs_running, between the names of one living worker and the next: entries of the living are not read, neither
+--     those of jobs that run nor those that ended jobs left while an old snapshot is open; the primary key of workers.
+WITH gap AS MATERIALIZED (
+    SELECT
+        COALESCE(LAG(workers.id) OVER (ORDER BY workers.id), '') AS above,
+        workers.id AS below
+    FROM perdure.workers
 ),
 
-vanished AS MATERIALIZED (
-    SELECT holder.name
-    FROM holder
-    WHERE
-        holder.name IS NOT NULL
-        AND NOT EXISTS (
-            SELECT 1
-            FROM perdure.workers
-            WHERE workers.id = holder.name
-        )
+last AS MATERIALIZED (
+    SELECT COALESCE(MAX(workers.id), '') AS above
+    FROM perdure.workers
+),
+
+orphan AS MATERIALIZED (
+    (
+        SELECT held.id
+        FROM gap
+        CROSS JOIN LATERAL (
+            SELECT running.id
+            FROM perdure.jobs AS running
+            WHERE
+                running.state = 'running'
+                AND running.worker > gap.above
+                AND running.worker < gap.below
+            ORDER BY running.worker
+            LIMIT :limit::bigint
+        ) AS held
+        LIMIT :limit::bigint
+    )
+    UNION ALL
+    (
+        SELECT running.id
+        FROM perdure.jobs AS running
+        WHERE
+            running.state = 'running'
+            AND running.worker > (SELECT last.above FROM last)
+        ORDER BY running.worker
+        LIMIT :limit::bigint
+    )
 )
 
 SELECT
     /*+ job_columns */
-FROM vanished
-CROSS JOIN LATERAL (
-    SELECT held.*
-    FROM perdure.jobs AS held
-    WHERE
-        held.state = 'running'
-        AND held.worker = vanished.name
-    LIMIT :limit::bigint
-) AS jobs
+FROM perdure.jobs
+WHERE jobs.id = ANY(ARRAY(SELECT orphan.id FROM orphan))
 LIMIT :limit::bigint
