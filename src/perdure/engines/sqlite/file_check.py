@@ -17,14 +17,13 @@ from collections.abc import Iterator
 
 from perdure.clock import SystemClock
 from perdure.engines.sqlite.fault import is_busy, primary_code
+from perdure.engines.sqlite.log import MAGIC
 from perdure.errors import EngineError, EngineLost
 
 LOOK_EVERY = 0.25
 """The fewest seconds between two looks while nothing is written."""
 _SMALLEST = 512
 """The size in bytes of the smallest page: no database is shorter."""
-_LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-"""What every log begins with, in SQLite's documented format."""
 _UNREADABLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 """What SQLite says when a page is not where it should be."""
 _HINT = (
@@ -143,7 +142,7 @@ class FileCheck:
             beginning = os.pread(file, 4, 0)
         finally:
             os.close(file)
-        if beginning and beginning not in _LOG_MAGIC:
+        if beginning and beginning not in MAGIC:
             raise self._lost("truncated", self._log)
 
     def _lost(self, how: str, path: str | None = None) -> EngineLost:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""What a log begins with: the number of its format, for either order of bytes in its checksums."""
 _HEAD = 32
 _FRAME = 24
 """What stands before each page."""
@@ -42,7 +44,10 @@ class Log:
             # Mostly nothing has happened there, and one look is enough.
             if len(found) < _FRAME or found == self._earlier.get(place):
                 return False
-            if found[8:16] == os.pread(file, _HEAD, 0)[16:24]:
+            head = os.pread(file, _HEAD, 0)
+            if head[:4] not in MAGIC:
+                return False  # another program has truncated the log; a checkpoint would copy what is not there
+            if found[8:16] == head[16:24]:
                 return True
         except OSError:
             return False
