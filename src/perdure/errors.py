@@ -19,6 +19,7 @@ PerdureError
 │   ├── BadSignature           a signed request that its receiver must not trust
 │   ├── KeyReused              an idempotency key that was used for another request
 │   ├── InProgress             the same request is still being worked on
+│   ├── RecordDamaged          the record cannot be read by this version
 │   └── LeaseLost              the store no longer counts this worker among the living
 ├── WorkerFailed               a worker cannot go on and has ended
 └── EngineError                the engine did not do its part
@@ -27,6 +28,7 @@ PerdureError
     │       └── EngineLost     the file of the open store was deleted, replaced or truncated
     ├── EngineBusy             others held it for too long
     ├── EngineFull             no room to store anything more
+    ├── EngineDamaged          a key or table holds what Perdure did not write
     ├── SchemaTooNew           written by a newer Perdure
     └── SchemaTooOld           needs `perdure db migrate`
 
@@ -123,6 +125,10 @@ class InProgress(Refused):
     """The same request is still being worked on."""
 
 
+class RecordDamaged(Refused):
+    """The record cannot be read: a later version wrote it, or it was damaged. It is left as it is."""
+
+
 class LeaseLost(Refused):
     """The store no longer counts this worker among the living; it must register anew."""
 
@@ -153,6 +159,10 @@ class EngineBusy(EngineError):
 
 class EngineFull(EngineError):
     """The engine has no room to store anything more."""
+
+
+class EngineDamaged(EngineError):
+    """A key or table of the engine holds what Perdure did not write; the call changed nothing."""
 
 
 class SchemaTooNew(EngineError):

@@ -126,6 +126,10 @@ class Registry:
         """The handler of a task, if it is known here."""
         return self._handlers.get(task)
 
+    def task_names(self) -> tuple[str, ...]:
+        """The names of all tasks that are known here, those of every app included."""
+        return tuple(self._handlers)
+
     def policy(self, job: Job) -> Policy:
         """The policy that holds for a job."""
         queue = job.origin or job.queue

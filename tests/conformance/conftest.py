@@ -12,9 +12,11 @@ import msgspec
 import pytest
 from tests.conformance.scene import Scene
 from tests.servers import postgres, redis
+from tests.servers.damage import Damager, postgres_damager, redis_damager, sqlite_damager
 
 from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
+from perdure.engines.set_aside import forget_named
 from perdure.store import Store
 
 
@@ -26,6 +28,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     connect: Callable[[Path], AbstractContextManager[Any]] | None = None
     find_damage: Callable[[Path], list[str]] = lambda directory: []
     """What is wrong with what the engine keeps, looked at from outside; empty when all is well."""
+    make_damager: Callable[[Path], Damager] | None = None
+    """What can damage its records from outside; None for a store that nobody else can open."""
 
 
 ENGINES = (
@@ -33,10 +37,16 @@ ENGINES = (
         name="sqlite-file",
         make_url=lambda directory: f"sqlite:///{directory}/store.db",
         connect=lambda directory: closing(sqlite3.connect(directory / "store.db")),
+        make_damager=sqlite_damager,
     ),
     Engine(name="sqlite-memory", make_url=lambda directory: "sqlite://"),
-    Engine(name="postgres", make_url=postgres.make_url, connect=lambda directory: closing(postgres.connect(directory))),
-    Engine(name="redis", make_url=redis.make_url, find_damage=redis.find_damage),
+    Engine(
+        name="postgres",
+        make_url=postgres.make_url,
+        connect=lambda directory: closing(postgres.connect(directory)),
+        make_damager=postgres_damager,
+    ),
+    Engine(name="redis", make_url=redis.make_url, find_damage=redis.find_damage, make_damager=redis_damager),
 )
 
 
@@ -82,11 +92,25 @@ def connection(engine: Engine, store: Store, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def store(engine: Engine, url: str, clock: VirtualClock, tmp_path: Path) -> Iterator[Store]:
+def store(
+    engine: Engine, url: str, clock: VirtualClock, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Store]:
     opened = open_store(url, clock=clock)
     yield opened
     opened.close()
-    assert engine.find_damage(tmp_path) == []
+    if request.node.get_closest_marker("leaves_damage") is None:
+        assert engine.find_damage(tmp_path) == []
+
+
+@pytest.fixture
+def damager(engine: Engine, store: Store, tmp_path: Path) -> Iterator[Damager]:
+    """Damages the store's records from outside."""
+    if engine.make_damager is None:
+        pytest.skip("the store is private to whoever opened it")
+    forget_named()
+    made = engine.make_damager(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from perdure.model.change import Change
 from perdure.model.job import JobId
 from perdure.model.queue_settings import QueueSettings
 from perdure.store import Store
+from perdure.store.audit import Fault
 from perdure.store.reads import JobFilter
 
 DEAD = JobFilter(state="dead")
@@ -102,6 +103,10 @@ def _make_and_end(scene: Scene) -> None:
     assert scene.end(running, failure(running))
     assert scene.get(changed).state == "cancelled"
     assert len(scene.store.history(changed, 10).wait()) == 1
+    parked = scene.running(worker)
+    assert scene.end(parked, failure(parked, attempt="parked", reason="parked", lane="fresh", failures=0))
+    (claimed,) = scene.store.unpark(worker, [a_want()], ["send"], 10).wait()
+    assert scene.end(claimed, success(claimed))
     assert scene.store.prune(timedelta(0), 100).wait() > 5
 
 
@@ -183,6 +188,13 @@ def _look(scene: Scene) -> None:
         before=scene.clock.now() + SECOND,
     )
     assert scene.store.list(where, limit=2).wait()
+    cursor: str | None = None
+    while (audited := scene.store.audit(cursor, 100).wait()).cursor is not None:
+        cursor = audited.cursor
+        assert audited.faults == ()
+    assert scene.store.examine("job", "nobody").wait() is None
+    unknown = Fault(kind="job", name=scene.new_id(), problem="it is in no queue", repair="put it back", detail="job")
+    assert scene.store.repair([unknown]).wait() == [False]
     assert scene.store.list(JobFilter(error="broke", forward="pending", reason="exhausted"), limit=2).wait() == []
     for state in ("succeeded", "waiting"):
         scene.store.recent(state, 10).wait()  # type: ignore[arg-type] - both are states that recent takes

@@ -117,7 +117,7 @@ def test_the_producer_makes_jobs_and_reads_none(place: Place) -> None:
 
 
 def test_only_the_owner_migrates(place: Place) -> None:
-    place.run("DELETE FROM perdure.schema WHERE version = 6", "owner")
+    place.run("DELETE FROM perdure.schema WHERE version = 7", "owner")
     with pytest.raises(EngineUnreachable, match=r"may not migrate the schema perdure .*owns the schema"):
         open_store(place.url("worker"), clock=SystemClock(), auto_migrate=True)
     open_store(place.url("owner"), clock=SystemClock(), auto_migrate=True).close()

@@ -19,7 +19,7 @@ from perdure.engines.opener import open_store
 from perdure.engines.redis.enqueue_one import is_plain
 from perdure.engines.redis.lua import script
 from perdure.engines.redis.record import WITHIN
-from perdure.errors import BadOption, EngineBusy, EngineError, EngineFull, EngineUnreachable
+from perdure.errors import BadOption, EngineBusy, EngineDamaged, EngineFull, EngineUnreachable
 from perdure.model.job import Job
 from perdure.store.reads import JobFilter
 
@@ -133,7 +133,7 @@ def test_a_key_of_another_kind_leaves_nothing_behind(
     kept = server.ask("DUMP", key)
     server.ask("SET", key, "something else")
     before = everything(server)
-    with pytest.raises(EngineError, match="WRONGTYPE"):
+    with pytest.raises(EngineDamaged, match="another type"):
         own.enqueue()
     assert everything(server) == before
     server.ask("DEL", key)

@@ -33,6 +33,8 @@ def fill(scene: Scene) -> None:
     scene.store.cancel([scene.enqueue()], "unwanted").wait()
     retried = scene.running(worker, queue="mail:retry:fresh")
     scene.end(retried, failure(retried, queue="elsewhere"))
+    parked = scene.running(worker)
+    scene.end(parked, failure(parked, attempt="parked", reason="parked", delay=60 * SECOND))
     asked = scene.running(scene.worker("worker-2"))
     scene.store.cancel([asked.id], "unwanted").wait()
     scene.running(scene.worker("worker-3"))

@@ -24,7 +24,7 @@ from perdure.errors import EngineUnreachable
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "src" / "perdure" / "engines" / "redis"
-WORDS_OF_ARGUMENTS = {"LIMIT", "WITHSCORES"}
+WORDS_OF_ARGUMENTS = {"COUNT", "LIMIT", "WITHSCORES"}
 NOT_FOR_SCRIPTS = {"eval", "evalsha", "ping", "info", "config|get", "client|id", "client|unblock", "subscribe", "blpop"}
 
 

@@ -17,6 +17,7 @@ from tests.conformance.scene import Scene
 from perdure import App, EngineLost
 from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
+from perdure.engines.sqlite.reader import THREADS
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.model.job import JobId
 from perdure.store import Store
@@ -88,6 +89,21 @@ def ids_at(path: Path) -> set[str]:
             return {job_id for (job_id,) in connection.execute("SELECT id FROM perdure_jobs")}
     except sqlite3.Error:
         return set()
+
+
+def wait_for_connections(path: Path, count: int) -> None:
+    """Wait until this process has opened the file so often: readers open it beside the first call."""
+    deadline = time.monotonic() + PATIENCE
+    while [_target(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")].count(str(path)) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def until_lost(call: Callable[[int], object]) -> EngineLost:
@@ -177,6 +193,7 @@ def test_what_was_acknowledged_before_is_in_the_file_at_the_path(path: Path) -> 
 def test_a_reader_is_told(path: Path, harm: Harm) -> None:
     store = open_it(path)
     store.count(JobFilter()).wait()
+    wait_for_connections(path, 1 + THREADS)
     harm(path)
     if harm is HARMS["cut in half"]:
         # A reader alone cannot tell a truncation from a VACUUM; the writer's next look does.

@@ -151,7 +151,9 @@ def _is_derived(key: str, tag: str) -> bool:
         "queued",
         "forward_counts",
     )
-    return name in alone or name.startswith(("ready:", "running:", "cancelling:", "unfinished:", "forwards:"))
+    return name in alone or name.startswith(
+        ("ready:", "running:", "cancelling:", "unfinished:", "forwards:", "parked:")
+    )
 
 
 def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, float]]:
@@ -172,6 +174,8 @@ def _expected(jobs: dict[str, dict[str, Any]], tag: str) -> dict[str, dict[str, 
                 put(f"ready:{lane}:{queue}", place, -int(job.get("priority", 0)))
             case "waiting":
                 put("waiting", place, 0)
+                if job.get("reason") == b"parked":
+                    put(f"parked:{queue}", f"{len(job['task'])}:{job['task'].decode()}:{job_id}", 0)
             case "running":
                 put(f"running:{job['worker'].decode()}", job_id, 0)
                 if "is_cancelling" in job:

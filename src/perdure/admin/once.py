@@ -9,23 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from perdure.admin.replay import Rate, Replayed, replay
 from perdure.admin.schedules import add_schedule
 from perdure.admin.steps import Steps, ask, stepped
-from perdure.errors import InProgress, KeyReused, NotFound, Refused, UsageError
+from perdure.errors import InProgress, KeyReused, NotFound, RecordDamaged, Refused, UsageError
 from perdure.model.job import JobId, NewJob
 from perdure.model.schedule import Definition
 from perdure.store import Store
+from perdure.store.audit import Fault
 from perdure.store.notes import Note
+
+N = TypeVar("N", bound=msgspec.Struct)
 
 DAY = timedelta(days=1)
 PATIENCE = timedelta(minutes=1)
 """A replay without an answer after this time was broken off, and may be taken up again."""
 
+_MOST_NOTES = 10_000
+"""How many notes of a kind are looked at for damage, the newest first."""
 _ENQUEUE = "enqueue"
 _REPLAY = "replay"
 
@@ -83,7 +88,7 @@ def enqueue_once(store: Store, jobs: Sequence[NewJob], key: Key, *, retention: t
     keep = min(DAY, retention)
     own = _EnqueueNote(fingerprint=key.fingerprint, planned=tuple(job.id for job in jobs))
     standing = yield from ask(store.note(_ENQUEUE, key.text, _encode(own), keep))
-    found = msgspec.json.decode(standing.body, type=_EnqueueNote)
+    found = _read(standing, _EnqueueNote)
     _check(found.fingerprint, key)
     is_repeated = found.planned != own.planned
     if found.ids is not None:
@@ -104,7 +109,7 @@ def schedule_once(store: Store, definition: Definition, key: Key) -> Steps[Enque
     """
     own = _EnqueueNote(fingerprint=key.fingerprint, planned=(JobId(definition.name),))
     standing = yield from ask(store.note(_ENQUEUE, key.text, _encode(own), DAY))
-    found = msgspec.json.decode(standing.body, type=_EnqueueNote)
+    found = _read(standing, _EnqueueNote)
     _check(found.fingerprint, key)
     if found.ids is None:
         [name] = found.planned
@@ -135,7 +140,7 @@ def replay_recorded(
     text = replay_id if key is None else key.text
     own = ReplayRecord(id=replay_id, request=request, fingerprint="" if key is None else key.fingerprint)
     standing = yield from ask(store.note(_REPLAY, text, _encode(own), keep))
-    found = msgspec.json.decode(standing.body, type=ReplayRecord)
+    found = _read(standing, ReplayRecord)
     ids, filters = selection
     if found.id != own.id:
         if key is not None:
@@ -161,8 +166,39 @@ def replay_recorded(
 def replays(store: Store, limit: int) -> Steps[list[RecordedReplay]]:
     """The replays that were recorded, newest first."""
     notes = yield from ask(store.notes(_REPLAY, limit))
-    found = [(msgspec.json.decode(note.body, type=ReplayRecord), note.made_at) for note in notes]
-    return [RecordedReplay(record=record, at=at) for record, at in found if not record.is_failed]
+    found = [(_readable(note), note.made_at) for note in notes]
+    return [RecordedReplay(record=record, at=at) for record, at in found if record is not None and not record.is_failed]
+
+
+def damaged_notes(store: Store) -> Steps[list[Fault]]:
+    """The notes whose text cannot be read."""
+    kinds: tuple[tuple[str, type[msgspec.Struct]], ...] = ((_ENQUEUE, _EnqueueNote), (_REPLAY, ReplayRecord))
+    found: list[Fault] = []
+    for kind, type_ in kinds:
+        for note in (yield from ask(store.notes(kind, _MOST_NOTES))):
+            try:
+                msgspec.json.decode(note.body, type=type_)
+            except msgspec.MsgspecError as error:
+                found.append(Fault(kind="note", name=f"{kind}:{note.key}", problem=f"it cannot be read: {error}"))
+    return found
+
+
+def _readable(note: Note) -> ReplayRecord | None:
+    """The replay of a note; None where it cannot be read: one such note must not hide the others."""
+    try:
+        return msgspec.json.decode(note.body, type=ReplayRecord)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _read(standing: Note, kind: type[N]) -> N:
+    try:
+        return msgspec.json.decode(standing.body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise RecordDamaged(
+            f"What is remembered under this idempotency key cannot be read ({error}).",
+            "It is left as it is and goes when its time is over; use another key.",
+        ) from None
 
 
 def _check(fingerprint: str, key: Key) -> None:

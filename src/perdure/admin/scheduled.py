@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 
+from perdure.admin.damage import check_readable
 from perdure.admin.runs import attempts_of, newest_run, unfinished_run
 from perdure.admin.selection import not_found, read_id
 from perdure.admin.steps import Steps, ask, stepped
@@ -71,6 +72,8 @@ def find(store: Store, job_id: str) -> Steps[Job | ScheduledJob]:
         return job
     found = yield from find_scheduled(store, wanted, job)
     if found is None:
+        yield from check_readable(store, "job", wanted)
+        yield from check_readable(store, "schedule", wanted)
         raise not_found(wanted)
     return found
 

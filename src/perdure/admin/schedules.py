@@ -8,10 +8,11 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from perdure.admin.damage import check_readable
 from perdure.admin.inspect import Page, check_limit
-from perdure.admin.steps import Mapped, Steps, ask, stepped
+from perdure.admin.steps import Steps, ask, stepped
 from perdure.duration import Duration
-from perdure.errors import BadOption, EngineBusy, PerdureError, Refused, ScheduleNotFound
+from perdure.errors import BadOption, EngineBusy, PerdureError, RecordDamaged, Refused, ScheduleNotFound
 from perdure.model.codec import PAYLOAD_LIMIT, encode_args
 from perdure.model.event import JobsEnqueued, Observer
 from perdure.model.job import JobId
@@ -90,16 +91,24 @@ def current_schedules(store: Store, *, limit: int, after: str | None = None) -> 
     return found[:limit]
 
 
-def schedule(store: Store, name: str) -> Reply[Schedule]:
-    """The schedule of that name; raises ScheduleNotFound."""
+@stepped
+def schedule(store: Store, name: str) -> Steps[Schedule]:
+    """The schedule of this name; raises ScheduleNotFound, and RecordDamaged when it cannot be read."""
+    [known] = yield from ask(store.get_schedules([name]))
+    if known is None:
+        yield from check_readable(store, "schedule", name)
+    if known is None or known.is_over:
+        raise _not_found(name)
+    return known
 
-    def found(schedules: list[Schedule | None]) -> Schedule:
-        known = schedules[0]
-        if known is None or known.is_over:
-            raise _not_found(name)
-        return known
 
-    return Mapped(store.get_schedules([name]), found)
+@stepped
+def removable_schedule(store: Store, name: str) -> Steps[Schedule | None]:
+    """The schedule of this name; None when there is one that cannot be read. Raises ScheduleNotFound."""
+    try:
+        return (yield from ask(schedule(store, name)))
+    except RecordDamaged:
+        return None
 
 
 @stepped
@@ -121,6 +130,8 @@ def add_schedule(store: Store, definition: Definition, *, replace: bool = False)
             wanted = redefined(known, definition, "operator", now)
         if (yield from ask(store.put_schedule(wanted, None if known is None else known.revision))):
             return wanted
+        if known is None:
+            yield from check_readable(store, "schedule", definition.name)
     raise busy(definition.name)
 
 
@@ -199,8 +210,10 @@ def next_ticks(store: Store, name: str, n: int = 5) -> Steps[list[datetime]]:
 
 @stepped
 def remove_schedule(store: Store, name: str) -> Steps[None]:
-    """Forget a schedule; the jobs that it made stay. Raises ScheduleNotFound."""
-    yield from ask(schedule(store, name))
+    """Forget a schedule, also one that cannot be read; the jobs that it made stay. Raises ScheduleNotFound."""
+    [known] = yield from ask(store.get_schedules([name]))
+    if known is not None and known.is_over:
+        raise _not_found(name)
     if not (yield from ask(store.remove_schedule(name))):
         raise _not_found(name)
 

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from perdure.admin.damage import check_readable
 from perdure.admin.steps import Steps, ask
 from perdure.duration import parse_duration
 from perdure.errors import BadDuration, BadOption, JobNotFound, WrongState
@@ -189,6 +190,7 @@ def _dead_ids(store: Store, ids: Sequence[str]) -> Steps[tuple[JobId, ...]]:
     jobs = yield from ask(store.get(wanted))
     for job_id, job in zip(wanted, jobs, strict=True):
         if job is None:
+            yield from check_readable(store, "job", job_id)
             raise not_found(job_id)
         if job.state != "dead":
             hint = (

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perdure.admin import inspect
 from perdure.admin.inspect import Stats
 from perdure.cli import faults, output
+from perdure.cli.doctor_damage import Damage, damage_findings, look
 from perdure.cli.doctor_finding import Finding
 from perdure.cli.doctor_policies import load_user_app, policy_findings
 from perdure.cli.doctor_tasks import task_findings
@@ -20,9 +22,12 @@ from perdure.cli.output import Column, plural, rough
 from perdure.cli.session import Session, sqlite_path
 from perdure.clock import SystemClock
 from perdure.configuration import Configuration
-from perdure.errors import SchemaTooNew, SchemaTooOld
+from perdure.errors import BadOption, EngineDamaged, EngineUnusable, SchemaTooNew, SchemaTooOld
 from perdure.store import Store
 from perdure.store.workers import WorkerInfo
+
+if TYPE_CHECKING:
+    from perdure.app import App
 
 _COLUMNS = (Column("CHECK"), Column("LEVEL"), Column("FOUND", is_wrapped=True))
 _LARGEST_SKEW = timedelta(seconds=2)
@@ -30,17 +35,30 @@ _LONG_READY = timedelta(minutes=5)
 
 
 @click.command()
+@click.option("--repair", "repairs", is_flag=True, help="Show what would be repaired; with --yes, repair it.")
+@click.option("--yes", "-y", is_flag=True, help="Carry the repair out.")
 @app_options
-def doctor(session: Session) -> int:
-    """Look for what is wrong with the engine, its schema, clock and file, the workers, the queues and the tasks.
+def doctor(session: Session, repairs: bool, yes: bool) -> int:
+    """Look for what is wrong with the engine, its schema, clock and file, the workers, queues, tasks and records.
 
     With an app, its tasks are compared with the queues that workers serve, and those whose retry policy gives up within
-    ten seconds are listed. Exit code 1 when there is a problem; notes alone do not change it.
+    ten seconds are listed. Records that cannot be read are named, and left as they are.
+
+    --repair looks for jobs that are in no queue, run for no worker or are counted wrongly. It only shows them, unless
+    --yes is given. Workers may go on meanwhile.
+
+    Exit code 1 when there is a problem, or when one is left after a repair; notes alone do not change it.
     """
+    if yes and not repairs:
+        raise BadOption("--yes was given without --repair.", "Give both to have the store repaired.")
     own, loading = load_user_app(session)
+    damage = Damage(faults=())
     try:
         # Opened without the user's app, which might migrate the store.
         with session.without_app(own).app(auto_migrate=False) as app:
+            # With rights missing, the jobs cannot be looked at.
+            may_look = not app.store.capabilities.problems
+            looked, damage = _damage(app, own, repairs=repairs, is_dry_run=not yes) if may_look else ([], damage)
             findings = [
                 *_engine(app.store),
                 *_file(app.settings.url),
@@ -48,18 +66,36 @@ def doctor(session: Session) -> int:
                 *_configuration_file(app.configuration.file),
                 *loading,
                 *policy_findings(own or app),
-                # With rights missing, the jobs cannot be looked at.
-                *(() if app.store.capabilities.problems else _jobs(app.store)),
-                *(() if app.store.capabilities.problems else task_findings(own, app.store, _alive(app.store))),
+                *looked,
+                *(_readable(lambda: _jobs(app.store)) if may_look else ()),
+                *(_readable(lambda: task_findings(own, app.store, _alive(app.store))) if may_look else ()),
             ]
     except (SchemaTooOld, SchemaTooNew) as error:
         findings = [Finding("schema", "problem", str(error))]
     has_problem = any(finding.level == "problem" for finding in findings)
     if session.is_json:
-        session.emit({"is_healthy": not has_problem, "findings": [finding._asdict() for finding in findings]})
+        shown = [finding._asdict() for finding in findings]
+        session.emit({"is_healthy": not has_problem, "findings": shown, "records": damage.document})
     else:
         output.table(_COLUMNS, [list(finding) for finding in findings])
     return faults.FAILED if has_problem else faults.OK
+
+
+def _damage(app: App, own: App | None, *, repairs: bool, is_dry_run: bool) -> tuple[list[Finding], Damage]:
+    """What is wrong with the records, and what was done about it."""
+    try:
+        damage = look(app, own, repairs=repairs, is_dry_run=is_dry_run)
+    except (EngineDamaged, EngineUnusable) as error:
+        return [Finding("records", "problem", str(error))], Damage(faults=(), is_whole=False)
+    return list(damage_findings(damage, is_dry_run=repairs and is_dry_run)), damage
+
+
+def _readable(find: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """What a check finds; a part of the store that it cannot read is a finding itself."""
+    try:
+        return list(find())
+    except EngineDamaged as error:
+        return [Finding("records", "problem", str(error))]
 
 
 def _engine(store: Store) -> Iterator[Finding]:

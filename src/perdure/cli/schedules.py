@@ -229,13 +229,14 @@ def resume(session: Session, name: str) -> None:
 def rm(session: Session, name: str, dry_run: bool, yes: bool) -> None:
     """Remove a schedule; the jobs that it made stay."""
     with session.store() as store:
-        schedule = service.schedule(store, name).wait()
+        schedule = service.removable_schedule(store, name).wait()
         if dry_run:
             _print_would(session, name, f"The schedule {name} would be removed.")
             return
-        confirm(f"Remove the schedule {name} ({schedule.definition.cron})?", yes=yes)
+        what = "which cannot be read" if schedule is None else schedule.definition.cron
+        confirm(f"Remove the schedule {name} ({what})?", yes=yes)
         service.remove_schedule(store, name).wait()
-    if schedule.origin == "code":
+    if schedule is not None and schedule.origin == "code":
         faults.warn("it is defined in an app's code: the next worker that starts with it brings it back.")
     if session.is_json:
         session.emit({"name": name, "is_removed": True})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from perdure.clock import from_microseconds
-from perdure.model.queue_settings import FIELDS, Cap, QueueSettings
+from perdure.engines.set_aside import one_of, readable
+from perdure.model.queue_settings import FIELDS, LIMITS, Cap, QueueSettings
+from perdure.model.state import STATES
 from perdure.store.reads import QueueInfo
 
 NO_LIMIT = -1
@@ -23,20 +26,19 @@ def from_settings(settings: QueueSettings, only: Sequence[str]) -> dict[str, Any
     return values
 
 
-def to_settings(columns: Sequence[Any]) -> QueueSettings:
-    """The settings of the columns retry_share, is_strict, max_retries_running, concurrency."""
-    share, is_strict, max_retries_running, concurrency = columns
-    return QueueSettings(
-        retry_share=share,
-        is_strict=None if is_strict is None else bool(is_strict),
-        max_retries_running=_to_cap(max_retries_running),
-        concurrency=_to_cap(concurrency),
-    )
+def to_settings(columns: Sequence[Any], queue: str = "") -> QueueSettings:
+    """The settings of the columns retry_share, is_strict, max_retries_running, concurrency of a queue."""
+    values: dict[str, Any] = {}
+    for field, column in zip(FIELDS, columns, strict=True):
+        value = readable("setting", f"{field}:{queue}", partial(_to_value, field, column))
+        if value is not None:
+            values[field] = value
+    return QueueSettings(**values)
 
 
 def to_all_settings(rows: Iterable[Sequence[Any]]) -> dict[str, QueueSettings]:
     """What is set, by queue; rows of nulls say nothing."""
-    return {name: to_settings(columns) for name, *columns in rows if any(value is not None for value in columns)}
+    return {name: to_settings(columns, name) for name, *columns in rows if any(value is not None for value in columns)}
 
 
 def to_queues(
@@ -45,24 +47,42 @@ def to_queues(
     """The queues by name, from rows of queues, queues_paused and settings."""
     found: dict[str, dict[str, Any]] = {}
     for queue, state, lane, jobs, earliest in numbers:
+        if readable("job", f"of queue {queue}", partial(one_of, state, STATES, "its state")) is None:
+            continue
         known = found.setdefault(queue, {})
         known[state] = known.get(state, 0) + jobs
         if lane == "retry" and state in ("waiting", "ready"):
             known["retrying"] = known.get("retrying", 0) + jobs
         if state == "ready":
-            oldest = from_microseconds(earliest)
+            oldest = readable("job", f"of queue {queue}", partial(from_microseconds, earliest))
+            if oldest is None:
+                continue
             known["oldest_ready_at"] = min(oldest, known.get("oldest_ready_at", oldest))
     for queue, paused_at, paused_until, reason in paused:
         found.setdefault(queue, {}).update(
             is_paused=True,
-            paused_at=from_microseconds(paused_at),
-            paused_until=None if paused_until is None else from_microseconds(paused_until),
-            pause_reason=reason,
+            **(readable("pause", queue, partial(_to_pause, paused_at, paused_until, reason)) or {}),
         )
     for queue, said in to_all_settings(settings).items():
         found.setdefault(queue, {})["settings"] = said
     return [QueueInfo(name=name, **found[name]) for name in sorted(found)]
 
 
-def _to_cap(column: int | None) -> Cap | None:
-    return "none" if column == NO_LIMIT else column
+def _to_pause(paused_at: int, paused_until: int | None, reason: str | None) -> dict[str, Any]:
+    return {
+        "paused_at": from_microseconds(paused_at),
+        "paused_until": None if paused_until is None else from_microseconds(paused_until),
+        "pause_reason": reason,
+    }
+
+
+def _to_value(field: str, column: Any) -> Any:
+    """The value of a setting; raises ValueError or TypeError for one that a queue cannot have."""
+    if column is None:
+        return None
+    if field == "is_strict":
+        return bool(column)
+    value: Cap | float = "none" if column == NO_LIMIT and field in LIMITS else column
+    values: dict[str, Any] = {field: value}
+    QueueSettings(**values)
+    return value

@@ -36,7 +36,9 @@ from perdure.model.retry import Never, Retry, UseDelay, UsePolicy
 from perdure.model.state import Lane
 
 _AT_ONCE = timedelta(0)
-_FIRST_PARKING = timedelta(seconds=1)
+_FIRST_PARKING = timedelta(seconds=10)
+"""How long a job is first parked. A worker that knows its task does not wait for that, see runtime/unparker.py: the job
+comes back for its time limit's sake only, and thousands of them must not keep workers busy that do not know them."""
 _LONGEST_PARKING = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=365)
 MOST_BYSTANDING = 3

@@ -24,6 +24,7 @@ Reason = Literal[
     "outcome unknown",
     "unknown task",
     "bad payload",
+    "damaged",
     "cancelled",
     "discarded",
 ]
@@ -33,7 +34,8 @@ failed: the newest attempt raised, a retry follows (or, at most once, none may) 
 lost: its worker vanished · snoozed, released: given back, nothing counted · parked: no worker here knows the task ·
 exhausted: it raised once too often · expired: the policy's `within` is over · unrecoverable: GiveUp or a `never` rule ·
 outcome unknown: at most once, and nobody can tell whether it ran · unknown task: parked for too long ·
-bad payload: its arguments do not decode · cancelled: on request · discarded: a person dismissed the dead letter.
+bad payload: its arguments do not decode · damaged: its record could not be read when it was claimed ·
+cancelled: on request · discarded: a person dismissed the dead letter.
 """
 
 

@@ -10,17 +10,19 @@ import msgspec
 
 from perdure.clock import Clock
 from perdure.model.event import Observer
-from perdure.model.job import WorkerId
+from perdure.model.job import Job
 from perdure.runtime.canceller import Canceller
 from perdure.runtime.handler import Registry
 from perdure.runtime.held import Held
 from perdure.runtime.lease_watch import LeaseWatch
 from perdure.runtime.loop import Loop
+from perdure.runtime.membership import Membership
 from perdure.runtime.plan import Plan
 from perdure.runtime.pruner import Pruner
 from perdure.runtime.reaper import Reaper
 from perdure.runtime.scheduler import Scheduler
 from perdure.runtime.tuner import Tuner
+from perdure.runtime.unparker import Unparker
 from perdure.store import Store
 
 _LONGEST_REAPING = 5.0
@@ -45,8 +47,10 @@ def make_background(
     random: Random,
     observer: Observer,
     held: Held,
-    worker: Callable[[], WorkerId | None],
+    membership: Membership,
     tuner: Tuner,
+    room: Callable[[], int],
+    deliver: Callable[[list[Job]], None],
     make_loop: Callable[[str, Callable[[], Coroutine[Any, Any, float]]], Loop],
 ) -> Background:
     """Make the parts, which do not run yet; `make_loop` gives a part its rhythm."""
@@ -66,7 +70,16 @@ def make_background(
             store=store, clock=clock, random=random, observer=observer, poll=poll, definitions=plan.schedules
         ).step,
     )
-    canceller = Canceller(store=store, held=held, worker=worker, poll=poll)
+    unparker = Unparker(
+        store=store,
+        membership=membership,
+        plan=plan,
+        registry=registry,
+        fairness=tuner.fairness,
+        room=room,
+        deliver=deliver,
+    )
+    canceller = Canceller(store=store, held=held, worker=lambda: membership.id, poll=poll)
     return Background(
         hinted={
             "canceller": make_loop("canceller", canceller.step),
@@ -75,6 +88,7 @@ def make_background(
         },
         unhinted={
             "reaper": make_loop("reaper", reaper.step),
+            "unparker": make_loop("unparker", unparker.step),
             "pruner": make_loop("pruner", Pruner(store=store, clock=clock, retention=plan.retention).step),
         },
         scheduler=scheduler,

@@ -63,6 +63,8 @@ class Scheduler:
         self._is_registered = not definitions
         self._named_at = float("-inf")
         self._clocks = ScheduleClock(store=store, clock=clock, settles=2 * _NAME_EVERY)
+        self._unreadable: set[str] = set()
+        """Schedules of the code that the store holds in a form that cannot be read."""
         self.fired = 0
         """How many jobs it has made."""
 
@@ -157,13 +159,21 @@ class Scheduler:
             except PerdureError as error:
                 self._observer.tell(ScheduleBroken(schedule=definition.name, problem=str(error)))
                 continue
-            if wanted is not known:
-                is_whole &= await self._store.put_schedule(wanted, None if known is None else known.revision)
+            if wanted is known or await self._store.put_schedule(wanted, None if known is None else known.revision):
+                continue
+            problem = await self._store.examine("schedule", definition.name) if known is None else None
+            if problem is not None:
+                # It is there and cannot be read: it is left as it is, and registering again would not help.
+                text = f"What the store holds under this name cannot be read and is left as it is ({problem})."
+                self._observer.tell(ScheduleBroken(schedule=definition.name, problem=text))
+                self._unreadable.add(definition.name)
+            is_whole &= problem is not None
         return is_whole
 
     async def _name(self) -> None:
         if self._definitions and self._clock.monotonic() - self._named_at >= _NAME_EVERY:
-            await self._store.name_schedules([definition.name for definition in self._definitions])
+            names = [definition.name for definition in self._definitions if definition.name not in self._unreadable]
+            await self._store.name_schedules(names)
             self._named_at = self._clock.monotonic()
 
 

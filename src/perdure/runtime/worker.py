@@ -45,6 +45,7 @@ from perdure.runtime.starter import Starter
 from perdure.runtime.startup import register_or_stop
 from perdure.runtime.trouble import Trouble
 from perdure.runtime.tuner import Tuner
+from perdure.runtime.unknown_tasks import UnknownTasks
 from perdure.runtime.watchdog import Fault, Watchdog
 from perdure.store import Store
 from perdure.wording import plural
@@ -74,6 +75,7 @@ class Worker:
         self._clock = clock
         self._random = random
         self._observer = observer
+        self._unknown_tasks = UnknownTasks(registry=registry, clock=clock, random=random)
         self._held = Held()
         self._buffer = Buffer()
         self._lifetime = Lifetime()
@@ -180,8 +182,10 @@ class Worker:
             random=random,
             observer=observer,
             held=self._held,
-            worker=lambda: self._membership.id,
+            membership=self._membership,
             tuner=self._tuner,
+            room=room.count,
+            deliver=self._deliver,
             make_loop=self._loop,
         )
 
@@ -211,10 +215,9 @@ class Worker:
         return found + [f"the {part} cannot reach the store" for part, it in troubles if it.is_going_on]
 
     async def run(self, *, waits: bool = True) -> None:
-        """Work until stopped. While the engine is away at the start, wait for it; without `waits`, raise instead.
+        """Work until stopped; raises WorkerFailed when the worker cannot go on.
 
-        Raises WorkerFailed when the worker cannot go on.
-        """
+        While the engine is away at the start, wait for it; without `waits`, raise instead."""
         self._lifetime.begin()
         with contextlib.suppress(RuntimeError, MemoryError):  # no thread is granted: the registration waits for one
             self.watchdog.start()
@@ -295,11 +298,15 @@ class Worker:
         return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
 
     def _trouble(self, part: str) -> Trouble:
-        self._troubles[part] = trouble = Trouble(part, random=self._random, outage=self._outage)
-        return trouble
+        return self._troubles.setdefault(part, Trouble(part, random=self._random, outage=self._outage))
 
     def _deliver(self, jobs: list[Job]) -> None:
-        self._buffer.put(self._held.add(jobs))
+        known, unknown = self._unknown_tasks.split(jobs)
+        self._buffer.put(self._held.add(known))
+        self._held.add([finished.job for finished in unknown])
+        self._executor.finished += len(unknown)  # counted for the pace: the larger the batches, the sooner come others
+        for finished in unknown:
+            self._committer.put(finished)
 
     def _hand_on(self, finished: AttemptEnded) -> None:
         self._committer.put(finished)
@@ -326,14 +333,12 @@ class Worker:
 
     def _take_back(self, job: Job, has_started: bool = False) -> None:
         """Put a job back in line through the committer."""
-        policy = self._registry.policy(job)
-        now = self._clock.now()
+        policy, now = self._registry.policy(job), self._clock.now()
         outcome = decide(job, ShutDown(has_started=has_started), policy, now, self._random)
         self._shutdown.released += 1
         self._held.add([job])
-        self._committer.put(
-            AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now),
-        )
+        ended = AttemptEnded(job=job, outcome=outcome, limit=policy.limit, started_at=now, ended_at=now)
+        self._committer.put(ended)
 
     def _drop_everything(self) -> None:
         for holding in self._held.all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from perdure.store.audit import AuditStore
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import ForwardStore
 from perdure.store.jobs import JobStore
@@ -14,7 +15,7 @@ from perdure.store.wakeup import Wakeups
 from perdure.store.workers import WorkerStore
 
 
-class Store(JobStore, ForwardStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteStore, Protocol):
+class Store(JobStore, ForwardStore, WorkerStore, ReadStore, QueueStore, ScheduleStore, NoteStore, AuditStore, Protocol):
     """An open engine: every verb of the seam."""
 
     @property
@@ -29,6 +30,7 @@ class Store(JobStore, ForwardStore, WorkerStore, ReadStore, QueueStore, Schedule
 
 
 __all__ = [
+    "AuditStore",
     "Capabilities",
     "ForwardStore",
     "JobStore",

@@ -123,6 +123,15 @@ class JobStore(Protocol):
         """
         ...
 
+    def unpark(self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], limit: int) -> Reply[list[Job]]:
+        """Claim up to `limit` waiting jobs of these tasks that were parked, though they are not due yet.
+
+        A worker that does not know a job's task parks it; one that knows the task need not wait until it comes back.
+        Pauses and the wants' `concurrency` and `max_retries_running` hold as in a fetch; `count`, shares and priorities
+        do not matter. Gives nothing when the worker's lease has run out.
+        """
+        ...
+
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
         """Record that a worker is about to enter the handlers of these attempts of at-most-once jobs.
 

@@ -35,7 +35,7 @@ Observed = list[tuple[str, Reading, Read]]
 def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, schema: str, slow: SlowClaims) -> Verb[Fetched]:
     """Claim up to `limit` jobs, going through the wants in their order."""
     # Jobs that were claimed are either all answered or all left: so several statements share a transaction.
-    is_transaction = len(wants) > 1 or any(map(_is_limited, wants))
+    is_transaction = len(wants) > 1 or any(map(is_limited, wants))
     observed: Observed = []
 
     def observe() -> None:
@@ -87,7 +87,7 @@ def _script(
             for queue in peeked:
                 slow.suspect(queue)
     if limit > 0:
-        limited = {want.queue for want in wants if _is_limited(want) and want.queue not in in_vain}
+        limited = {want.queue for want in wants if is_limited(want) and want.queue not in in_vain}
         if limited:
             yield Step("fetch_lock", {"keys": [f"perdure {schema} {from_text(queue)}" for queue in limited]})
     for want in wants:
@@ -109,7 +109,10 @@ def _script(
     if not is_checked:
         ((is_living, _, _),) = yield _peek(worker, [])
         _check(worker, is_living)
-    return Fetched(jobs=_in_order(claimed, worker), rooms=tuple(rooms))
+    jobs, unreadable = _in_order(claimed, worker)
+    if unreadable:
+        yield Step("set_aside", {"ids": unreadable, "worker": from_text(worker)})
+    return Fetched(jobs=jobs, rooms=tuple(rooms))
 
 
 def _peek(worker: WorkerId, names: list[str]) -> Step:
@@ -147,17 +150,20 @@ def _read(
     return rows, offered, could_give
 
 
-def _in_order(claimed: dict[str, list[Row]], worker: WorkerId) -> list[Job]:
-    """The jobs queue by queue: priority, then run_at, then id."""
+def _in_order(claimed: dict[str, list[Row]], worker: WorkerId) -> tuple[list[Job], list[str]]:
+    """The jobs queue by queue: priority, then run_at, then id; and the ids of those that cannot be read."""
     jobs: list[Job] = []
+    unreadable: list[str] = []
     for queue, rows in claimed.items():
         rows.sort(key=_by_time)
         rows.sort(key=_by_priority, reverse=True)
-        jobs += to_claimed(rows, queue, worker)
-    return jobs
+        some, others = to_claimed(rows, queue, worker)
+        jobs += some
+        unreadable += others
+    return jobs, unreadable
 
 
-def _is_limited(want: Want) -> bool:
+def is_limited(want: Want) -> bool:
     return want.max_retries_running is not None or want.concurrency is not None
 
 

@@ -20,6 +20,7 @@ from perdure.engines.postgres.rows import (
     to_text,
 )
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.engines.set_aside import each_readable
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import JobId
 from perdure.store.forwards import DueForwards
@@ -69,7 +70,8 @@ def _forward(queues: Sequence[str], limit: int, lease: timedelta) -> Script[DueF
         return DueForwards(forwards=(), next_at=to_moment(due[0][0]) if due else None)
     rows = yield Step("forward", values)
     due = yield Step("forward_next", {"queues": names})
-    return DueForwards(forwards=tuple(_to_forward(row) for row in rows), next_at=to_moment(due[0][0]) if due else None)
+    found = read(rows)
+    return DueForwards(forwards=tuple(found), next_at=to_moment(due[0][0]) if due else None)
 
 
 def _forwarded(tried: Sequence[Tried]) -> Script[list[bool]]:
@@ -94,12 +96,18 @@ def _forward_now(where: JobFilter) -> Script[int]:
 
 def _forwards(ids: Sequence[JobId]) -> Script[dict[JobId, Forward]]:
     rows = yield Step("forwards", {"ids": from_ids(ids)})
-    return {row[0]: _to_forward(row) for row in rows}
+    found = read(rows)
+    return {one.job_id: one for one in found}
 
 
 def _counts() -> Script[dict[ForwardState, int]]:
     rows = yield Step("forward_counts")
     return {state: int(count) for state, count in rows}
+
+
+def read(rows: Sequence[Row]) -> list[Forward]:
+    """The forwards of rows, without those that cannot be read."""
+    return each_readable("forward", rows, lambda row: row[0], _to_forward)
 
 
 def _row(place: int, one: Tried) -> _Row:

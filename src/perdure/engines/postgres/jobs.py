@@ -12,6 +12,7 @@ from perdure.engines.postgres.scan_start import ScanStart
 from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.engines.renewal import to_renewal
+from perdure.engines.set_aside import each_readable
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
@@ -53,9 +54,13 @@ def _reap(limit: int, silent: Sequence[Renewal] | None) -> Script[Reaped]:
     }
     found = yield Step("reap_workers", values)
     rows = yield Step("reap_jobs", {"limit": max(0, limit)})
+    jobs = each_readable("job", rows, lambda row: row[0], to_job)
+    if len(jobs) < len(rows):
+        known = {job.id for job in jobs}
+        yield Step("set_aside", {"ids": [row[0] for row in rows if row[0] not in known], "worker": None})
     return Reaped(
         workers=tuple(sorted(WorkerId(to_text(name)) for name, _, _, _, is_struck in found if is_struck)),
-        jobs=tuple(to_job(row) for row in rows),
+        jobs=tuple(jobs),
         renewals=tuple(to_renewal(to_text(name), *times) for name, *times, is_struck in found if not is_struck),
     )
 

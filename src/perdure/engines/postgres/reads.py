@@ -22,6 +22,7 @@ from perdure.engines.postgres.rows import (
     to_worker,
 )
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.engines.set_aside import each_readable, readable
 from perdure.model.job import Attempt, Job, JobId, WorkerId
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 from perdure.store.workers import WorkerInfo
@@ -33,7 +34,7 @@ _decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
 
 def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
     def read(rows: list[Row]) -> list[Job | None]:
-        found = {row[0]: to_job(row) for row in rows}
+        found = {job.id: job for job in each_readable("job", rows, _first, to_job)}
         return [found.get(job_id) for job_id in ids]
 
     return _read("get", {"ids": from_ids(ids)}, read)
@@ -41,13 +42,24 @@ def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
 
 def history(job_id: JobId, limit: int) -> Verb[list[Attempt]]:
     values = {"job_id": job_id if is_id(job_id) else None, "limit": max(0, limit)}
-    return _read("history", values, lambda rows: [_to_attempt(row) for row in reversed(rows)])
+    return _read("history", values, lambda rows: each_readable("attempt", rows[::-1], attempt_name, to_attempt))
 
 
 def list_jobs(where: JobFilter, limit: int, after: JobId | None) -> Verb[list[Job]]:
     below = None if after is None else (from_ids([after]) or ["00000000-0000-0000-0000-000000000000"])[0]
-    values = parameters(where, limit=max(0, limit), below=below)
-    return _read("list", values, lambda rows: [to_job(row) for row in rows])
+    return Verb(lambda: _list(where, limit, below), is_repeatable=True)
+
+
+def _list(where: JobFilter, limit: int, below: str | None) -> Script[list[Job]]:
+    jobs: list[Job] = []
+    while len(jobs) < limit:
+        asked = limit - len(jobs)
+        rows = yield Step("list", parameters(where, limit=asked, below=below))
+        jobs += each_readable("job", rows, _first, to_job)
+        if len(rows) < asked:
+            break
+        below = rows[-1][0]
+    return jobs
 
 
 def count(where: JobFilter) -> Verb[int]:
@@ -55,16 +67,18 @@ def count(where: JobFilter) -> Verb[int]:
 
 
 def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
-    return _read("groups", parameters(where, limit=max(0, limit)), lambda rows: [_to_group(row) for row in rows])
+    return _read("groups", parameters(where, limit=max(0, limit)), _to_groups)
 
 
 def recent(state: RecentState, limit: int) -> Verb[list[Recent]]:
     values = {"limit": max(0, min(limit, MOST_RECENT))}
-    return _read(_RECENT[state], values, lambda rows: [_to_recent(row) for row in rows])
+    return _read(
+        _RECENT[state], values, lambda rows: each_readable("job", rows, lambda row: f"of task {row[0]}", _to_recent)
+    )
 
 
 def workers() -> Verb[list[WorkerInfo]]:
-    return _read("workers", {}, lambda rows: [_to_worker_info(row) for row in rows])
+    return _read("workers", {}, lambda rows: each_readable("worker", rows, _first, _to_worker_info))
 
 
 def store_now() -> Verb[datetime]:
@@ -78,6 +92,18 @@ def _read(statement: str, values: dict[str, Any], read: Callable[[list[Row]], T]
     return Verb(script, is_repeatable=True)
 
 
+def _first(row: Row) -> str:
+    return str(row[0])
+
+
+def attempt_name(row: Row) -> str:
+    return f"{row[1]} of job {row[0]}"
+
+
+def _to_groups(rows: list[Row]) -> list[ErrorGroup]:
+    return each_readable("job", rows, lambda row: row[5], _to_group)
+
+
 def _to_group(row: Row) -> ErrorGroup:
     return ErrorGroup(
         fingerprint=row[0],
@@ -86,7 +112,7 @@ def _to_group(row: Row) -> ErrorGroup:
         first_at=from_microseconds(row[3]),
         last_at=from_microseconds(row[4]),
         sample_id=row[5],
-        sample=to_failure(row[6]),
+        sample=readable("job", row[5], lambda: to_failure(row[6])),
     )
 
 
@@ -121,7 +147,7 @@ def _to_worker_info(row: Row) -> WorkerInfo:
     )
 
 
-def _to_attempt(row: Row) -> Attempt:
+def to_attempt(row: Row) -> Attempt:
     return Attempt(
         job_id=row[0],
         attempt=row[1],

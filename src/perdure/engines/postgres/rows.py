@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.verb import Row
+from perdure.engines.set_aside import UNREADABLE, checked_job, set_aside
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, WorkerId
 
@@ -35,7 +36,7 @@ CLAIMED = 24
 def to_job(row: Row) -> Job:
     """The job of a row with the columns of fragments/job_columns.sql."""
     queue, state, worker, is_cancelling, result, ended_at = row[CLAIMED:]
-    return replace(
+    job = replace(
         _claimed(row, to_text(queue), to_worker(worker)),
         state=state,
         args=bytes(row[ARGS]),
@@ -43,29 +44,35 @@ def to_job(row: Row) -> Job:
         result=None if result is None else bytes(result),
         ended_at=to_moment(ended_at),
     )
+    return checked_job(job)
 
 
-def to_claimed(rows: Iterable[Row], queue: str, worker: WorkerId) -> list[Job]:
-    """The jobs of rows with the columns of fragments/claimed_columns.sql, just claimed."""
+def to_claimed(rows: Iterable[Row], queue: str, worker: WorkerId) -> tuple[list[Job], list[str]]:
+    """The jobs of rows with the columns of fragments/claimed_columns.sql, and the ids of those that cannot be read."""
     # What is the same for many is read once.
     alike: dict[Row, Job] = {}
     jobs = []
+    unreadable: list[str] = []
     for row in rows:
         job_id, args, run_at, created_at = row[:PRIORITY]
         rest = row[PRIORITY:CLAIMED]
         like = alike.get(rest)
-        if like is None:
-            like = alike[rest] = _claimed(row, queue, worker)
-        jobs.append(
-            replace(
-                like,
-                id=job_id,
-                args=bytes(args),
-                run_at=from_microseconds(run_at),
-                created_at=from_microseconds(created_at),
+        try:
+            if like is None:
+                like = alike[rest] = checked_job(_claimed(row, queue, worker))
+            jobs.append(
+                replace(
+                    like,
+                    id=job_id,
+                    args=bytes(args),
+                    run_at=from_microseconds(run_at),
+                    created_at=from_microseconds(created_at),
+                )
             )
-        )
-    return jobs
+        except UNREADABLE as error:
+            set_aside("job", job_id, error)
+            unreadable.append(job_id)
+    return jobs, unreadable
 
 
 def _claimed(row: Row, queue: str, worker: WorkerId) -> Job:

@@ -8,8 +8,9 @@ import msgspec
 
 from perdure.clock import from_microseconds
 from perdure.engines.postgres.enqueue import to_row
-from perdure.engines.postgres.rows import from_batch, from_moment, from_optional_text, from_text, to_moment
+from perdure.engines.postgres.rows import from_batch, from_moment, from_optional_text, from_text, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
+from perdure.engines.set_aside import each_readable
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
 
@@ -46,12 +47,9 @@ def get_schedules(names: Sequence[str]) -> Verb[list[Schedule | None]]:
 
 
 def schedules(limit: int, after: str | None, is_descending: bool) -> Verb[list[Schedule]]:
-    values: dict[str, object] = {"limit": max(0, limit)}
     if is_descending:
-        values["below"] = from_optional_text(after)
-        return Verb(lambda: _list("schedules_down", values), is_repeatable=True)
-    values["above"] = from_text(after or "")
-    return Verb(lambda: _list("schedules", values), is_repeatable=True)
+        return Verb(lambda: _list("schedules_down", "below", from_optional_text(after), limit), is_repeatable=True)
+    return Verb(lambda: _list("schedules", "above", from_text(after or ""), limit), is_repeatable=True)
 
 
 def remove_schedule(name: str) -> Verb[bool]:
@@ -77,12 +75,20 @@ def _has_row(statement: str, values: dict[str, object]) -> Script[bool]:
 
 def _get(names: Sequence[str]) -> Script[list[Schedule | None]]:
     rows = yield Step("get_schedules", {"names": [from_text(name) for name in names]})
-    found = {schedule.name: schedule for schedule in map(_to_schedule, rows)}
+    found = {schedule.name: schedule for schedule in each_readable("schedule", rows, _stored_name, _to_schedule)}
     return [found.get(name) for name in names]
 
 
-def _list(statement: str, values: dict[str, object]) -> Script[list[Schedule]]:
-    return [_to_schedule(row) for row in (yield Step(statement, values))]
+def _list(statement: str, from_: str, after: str | None, limit: int) -> Script[list[Schedule]]:
+    found: list[Schedule] = []
+    while len(found) < limit:
+        asked = limit - len(found)
+        rows = yield Step(statement, {from_: after, "limit": asked})
+        found += each_readable("schedule", rows, _stored_name, _to_schedule)
+        if len(rows) < asked:
+            break
+        after = rows[-1][3]
+    return found
 
 
 def _name(names: Sequence[str]) -> Script[None]:
@@ -90,10 +96,19 @@ def _name(names: Sequence[str]) -> Script[None]:
 
 
 def _due(limit: int) -> Script[Due]:
-    rows = yield Step("due", {"limit": max(0, limit)})
-    now, next_at = rows[0][-2:]
-    found = tuple(_to_schedule(row[:-2]) for row in rows if row[0] is not None)
-    return Due(now=from_microseconds(now), schedules=found, next_at=to_moment(next_at))
+    asked = max(0, limit)
+    while True:
+        rows = yield Step("due", {"limit": asked})
+        now, next_at = rows[0][-2:]
+        due = [row[:-2] for row in rows if row[0] is not None]
+        found = each_readable("schedule", due, _stored_name, _to_schedule)
+        # Those that cannot be read stay due; they must not take the places of others.
+        if len(due) < asked or len(found) >= limit:
+            break
+        asked = len(due) + limit
+    if due and not found:
+        ((next_at,),) = yield Step("due_later")
+    return Due(now=from_microseconds(now), schedules=tuple(found[: max(0, limit)]), next_at=to_moment(next_at))
 
 
 def _fire(firings: Sequence[Firing]) -> Script[list[bool]]:
@@ -125,7 +140,13 @@ def _document(schedule: Schedule) -> str:
     return msgspec.json.encode(msgspec.structs.replace(schedule, named_at=None, is_busy=False)).decode()
 
 
+def _stored_name(row: Row) -> str:
+    return to_text(row[3])
+
+
 def _to_schedule(row: Row) -> Schedule:
     """The schedule of a row with the columns of fragments/schedule_columns.sql."""
-    document, named_at, is_busy = row
-    return msgspec.structs.replace(_decode(document), named_at=to_moment(named_at), is_busy=is_busy)
+    document, named_at, is_busy, name = row
+    if from_text((found := _decode(document)).name) != name:
+        raise ValueError(f"its document is of the schedule {found.name!r:.80}")
+    return msgspec.structs.replace(found, named_at=to_moment(named_at), is_busy=is_busy)

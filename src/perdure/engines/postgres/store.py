@@ -18,19 +18,21 @@ from perdure.engines.postgres import (
     fetch,
     forwards,
     jobs,
-    notes,
     queues,
     reads,
     replay,
     schedules,
+    unpark,
     workers,
 )
 from perdure.engines.postgres.address import Address, read_address
+from perdure.engines.postgres.audit import AuditVerbs
 from perdure.engines.postgres.capability import look
 from perdure.engines.postgres.change import change as change_jobs
 from perdure.engines.postgres.connection import connect, shut
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
+from perdure.engines.postgres.notes import NoteVerbs
 from perdure.engines.postgres.player import Player
 from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.slow_claims import SlowClaims
@@ -47,7 +49,6 @@ from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
 from perdure.store.jobs import CancelAnswer, ChangeAnswer, Ended, Fetched, Promoted, Reaped, ReplayAnswer, Want
-from perdure.store.notes import Note
 from perdure.store.reads import ErrorGroup, JobFilter, QueueInfo, Recent, RecentState, SchemaStatus
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
@@ -70,7 +71,7 @@ def open_postgres(rest: str, clock: Clock, *, auto_migrate: bool, is_inline: boo
     return store
 
 
-class PostgresStore:
+class PostgresStore(AuditVerbs, NoteVerbs):
     """An open PostgreSQL store; see perdure.store.Store for what each verb promises."""
 
     def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
@@ -137,6 +138,11 @@ class PostgresStore:
         assert ear is not None, "only a worker that listens stands by"
         verb = fetch.fetch(worker, wants, limit, self._address.schema, self._slow)
         return PostgresStandby(verb, self._player, ear, patience)
+
+    def unpark(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], limit: int
+    ) -> Reply[builtins.list[Job]]:
+        return self._ask(unpark.unpark(worker, wants, tasks, limit, self._address.schema))
 
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
         return self._ask(fetch.start(worker, attempts))
@@ -246,12 +252,6 @@ class PostgresStore:
 
     def settings(self) -> Reply[dict[str, QueueSettings]]:
         return self._ask(queues.settings())
-
-    def note(self, kind: str, key: str, body: str, keep: timedelta, *, replaces: bool = False) -> Reply[Note]:
-        return self._ask(notes.note(kind, key, body, keep, replaces))
-
-    def notes(self, kind: str, limit: int) -> Reply[builtins.list[Note]]:
-        return self._ask(notes.notes(kind, limit))
 
     def put_schedule(self, schedule: Schedule, replaces: str | None) -> Reply[bool]:
         return self._ask(schedules.put_schedule(schedule, replaces), wakes=bool)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Literal
 
 from perdure.engines.redis.wire import DeniedError, ServerError
 from perdure.errors import (
     BadOption,
     EngineBusy,
+    EngineDamaged,
     EngineError,
     EngineFull,
     EngineUnreachable,
@@ -16,11 +18,13 @@ from perdure.errors import (
     PerdureError,
 )
 
-Kind = Literal["lost", "late", "loading", "denied", "read-only", "full", "busy", "asked too much", "refused", "own"]
+Kind = Literal[
+    "lost", "late", "loading", "denied", "read-only", "full", "busy", "asked too much", "damaged", "refused", "own"
+]
 """lost: there is no connection, or it broke, and nobody knows what became of the call · late: no answer in time, the
 same · loading: the server is starting · denied: it does not let us in · read-only: it takes no changes now · full: no
-room · busy: a script runs for too long · asked too much: our own scripts refused an argument · refused: anything else
-that the server says · own: not the driver's."""
+room · busy: a script runs for too long · asked too much: our own scripts refused an argument · damaged: a key holds a
+value of another type · refused: anything else that the server says · own: not the driver's."""
 
 IN_DOUBT = ("lost", "late")
 
@@ -39,7 +43,12 @@ _SAID: tuple[tuple[str, Kind], ...] = (
     ("TRYAGAIN ", "lost"),
     # The server became a replica while this call was blocked, for example in WAIT: the change may have been made.
     ("UNBLOCKED ", "lost"),
+    ("WRONGTYPE ", "damaged"),
 )
+
+
+WRONG_KEY = re.compile(r"the key (.+) holds a (\w+), not a (\w+)", re.DOTALL)
+"""What fragments/start.lua says about a key of another type."""
 
 
 class NotConfirmedError(Exception):
@@ -54,6 +63,8 @@ def kind_of(error: BaseException) -> Kind:
         return "denied"
     if isinstance(error, ServerError):
         said = str(error)
+        if WRONG_KEY.search(said):
+            return "damaged"
         # Inside a script's error older servers put the code somewhere in the middle.
         return next((kind for code, kind in _SAID if said.startswith(code) or f"-{code}" in said), "refused")
     return "lost" if isinstance(error, OSError) else "own"
@@ -71,7 +82,21 @@ def to_perdure_error(error: BaseException, where: str) -> BaseException:
     text = (str(error).strip().splitlines() or [""])[0][:300]
     if kind == "asked too much":
         return BadOption(text.removeprefix("PERDURE "))
+    if kind == "damaged":
+        return _damaged(str(error), where)
     return _engine_error(kind, f"{type(error).__name__}: {text}" if text else type(error).__name__, where)
+
+
+def _damaged(said: str, where: str) -> EngineDamaged:
+    """The error for a key of another type; the scripts look at all keys before their first write."""
+    found = WRONG_KEY.search(said)
+    key = "A key of the store" if found is None else f"The key {found[1][:200]}"
+    what = "a value of another type than Perdure keeps there" if found is None else f"a {found[2]}, not a {found[3]}"
+    return EngineDamaged(
+        f"{key} on {where} holds {what}; this call changed nothing.",
+        "`perdure doctor` names such keys. Find out who wrote the value, and rename or delete the key; then run"
+        " `perdure doctor --repair`.",
+    )
 
 
 def _engine_error(kind: Kind, said: str, where: str) -> EngineError:

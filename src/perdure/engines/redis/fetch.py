@@ -19,7 +19,7 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, *, waiting: Waiti
     arguments: list[Argument] = [worker.encode(), max(0, min(limit, MOST))]
     for want in wants:
         arguments += (want.queue.encode(), want.count, want.retry_share, want.carry, b"1" if want.is_strict else b"")
-        arguments += (_limit(want.max_retries_running), _limit(want.concurrency))
+        arguments += (to_limit(want.max_retries_running), to_limit(want.concurrency))
     # Not to be repeated: what a lost answer had claimed is given back after the next beats.
     answer = yield Call("fetch", arguments, is_write=True, is_repeatable=False, waiting=waiting)
     if answer is None:
@@ -27,7 +27,9 @@ def fetch(worker: WorkerId, wants: Sequence[Want], limit: int, *, waiting: Waiti
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
     now, ids, records, args, errors, lines, rooms = answer
-    jobs = to_claimed(ids, records, args, errors, worker, now)
+    jobs, unreadable = to_claimed(ids, records, args, errors, worker, now)
+    if unreadable:
+        yield set_aside(worker, unreadable)
     if lines > 1:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
         jobs.sort(key=lambda job: (order[job.queue], -job.priority, job.run_at, job.id))
@@ -43,5 +45,13 @@ def start(worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Verb[list[
     return [job_id.encode() in started for job_id, _ in attempts]
 
 
-def _limit(limit: int | None) -> Argument:
+def set_aside(worker: WorkerId, jobs: Sequence[tuple[bytes, bytes]]) -> Call:
+    """The call that takes jobs from a worker that cannot be read: of each its id, and its record before the claim."""
+    arguments: list[Argument] = [worker.encode()]
+    for job_id, before in jobs:
+        arguments += (job_id, before)
+    return Call("set_aside", arguments, is_write=True)
+
+
+def to_limit(limit: int | None) -> Argument:
     return b"" if limit is None else limit

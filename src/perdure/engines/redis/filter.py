@@ -12,6 +12,7 @@ from typing import Any, Literal
 from perdure.clock import to_microseconds
 from perdure.engines.redis.record import to_failure
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
+from perdure.engines.set_aside import readable
 from perdure.store.reads import JobFilter
 
 FEW = 2000
@@ -135,7 +136,7 @@ def _call(where: JobFilter, shape: Shape, limit: int, ahead: Sequence[Argument])
 
 def _error_has(text: bytes | None, part: str) -> bool:
     """Whether a stored error's type or message contains the part, letter case ignored in any script."""
-    failure = to_failure(text)
+    failure = readable("job", "with an error", lambda: to_failure(text))
     if failure is None:
         return False
     wanted = part.casefold()

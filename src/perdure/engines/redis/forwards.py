@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 from perdure.engines.redis.filter import LOOK_AT, Search, dead_among
 from perdure.engines.redis.record import to_moment
-from perdure.engines.redis.rows import from_duration, to_fields
+from perdure.engines.redis.rows import from_duration, to_count, to_fields
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
-from perdure.model.forward import Forward, ForwardState, Tried
+from perdure.engines.set_aside import each_readable, one_of, readable
+from perdure.model.forward import FORWARD_STATES, Forward, ForwardState, Tried
 from perdure.model.job import JobId
 from perdure.store.forwards import DueForwards
 from perdure.store.reads import JobFilter
@@ -26,7 +28,8 @@ def forward(queues: Sequence[str], limit: int, lease: timedelta) -> Verb[DueForw
         *(queue.encode() for queue in queues),
     )
     next_at, claimed = yield Call("forward", arguments, is_write=True)
-    found = [_to_forward(job_id, flat) for job_id, flat in zip(claimed[::2], claimed[1::2], strict=True)]
+    pairs = zip(claimed[::2], claimed[1::2], strict=True)
+    found = each_readable("forward", pairs, lambda pair: pair[0], lambda pair: _to_forward(*pair))
     return DueForwards(forwards=tuple(found), next_at=to_moment(next_at))
 
 
@@ -60,15 +63,19 @@ def forwards(ids: Sequence[JobId]) -> Verb[dict[JobId, Forward]]:
         page = [job_id.encode() for job_id in ids[first : first + LOOK_AT]]
         _, records = yield Call("forwards", page)
         for job_id, flat in zip(page, records, strict=True):
-            if flat:
-                one = _to_forward(job_id, flat)
+            one = readable("forward", job_id, partial(_to_forward, job_id, flat)) if flat else None
+            if one is not None:
                 found[one.job_id] = one
     return found
 
 
 def forward_counts() -> Verb[dict[ForwardState, int]]:
     counts, _ = yield Call("forwards")
-    return {cast("ForwardState", state.decode()): int(number) for state, number in to_fields(counts).items()}
+    return {
+        cast("ForwardState", state.decode()): to_count(state, number)
+        for state, number in to_fields(counts).items()
+        if state.decode(errors="replace") in FORWARD_STATES
+    }
 
 
 def _arguments(one: Tried) -> list[Argument]:
@@ -90,7 +97,7 @@ def _to_forward(job_id: bytes, flat: Sequence[bytes]) -> Forward:
         job_id=JobId(job_id.decode()),
         attempt=int(fields[b"attempt"]),
         queue=fields[b"queue"].decode(),
-        state=cast("Any", fields[b"state"].decode()),
+        state=one_of(fields[b"state"].decode(), FORWARD_STATES, "its state"),
         tries=int(found(b"tries", 0)),
         sink=_text(found(b"sink")),
         error=_text(found(b"error")),

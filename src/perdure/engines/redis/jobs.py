@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from perdure.clock import from_microseconds, to_microseconds
+from perdure.engines.redis.fetch import set_aside
 from perdure.engines.redis.record import to_job, to_moment
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
 from perdure.engines.renewal import to_renewal
-from perdure.model.job import JobId, WorkerId
+from perdure.engines.set_aside import readable
+from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
 
@@ -35,9 +38,20 @@ def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:
     judged = [part for one in (silent or ())[:MOST] for part in (one.worker.encode(), to_microseconds(one.beat_at))]
     arguments = (max(0, min(limit, MOST)), MOST, "" if silent is None else "1", *judged)
     expired, *parts, now, renewals = yield Call("reap", arguments, is_write=True)
+    jobs: list[Job] = []
+    unreadable: dict[WorkerId, list[tuple[bytes, bytes]]] = {}
+    for holder, job_id, text, args, error in zip(*parts, strict=True):
+        job = None if text is None else readable("job", job_id, partial(to_job, job_id, text, args, error))
+        if job is None or job.state != "running":
+            # Not a running job, as far as can be told: it is taken from its worker.
+            unreadable.setdefault(WorkerId(holder.decode()), []).append((job_id, b""))
+        else:
+            jobs.append(job)
+    for worker, some in unreadable.items():
+        yield set_aside(worker, some)
     return Reaped(
         workers=tuple(sorted(WorkerId(name.decode()) for name in expired)),
-        jobs=tuple(map(to_job, *parts)),
+        jobs=tuple(jobs),
         renewals=tuple(_renewal(name.decode(), int(beat), int(until), int(now)) for name, beat, until in renewals),
     )
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from perdure.clock import from_microseconds, to_microseconds
+from perdure.clock import to_microseconds
 from perdure.engines.redis.record import to_moment
+from perdure.engines.redis.rows import to_count
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
-from perdure.model.queue_settings import QueueSettings
+from perdure.engines.set_aside import one_of, readable
+from perdure.model.queue_settings import FIELDS, QueueSettings
+from perdure.model.state import ENQUEUED, LANES, STATES
 from perdure.store.reads import QueueInfo
 
 _LINES = 100
@@ -21,21 +25,20 @@ def queues() -> Verb[list[QueueInfo]]:
     known: dict[str, dict[str, Any]] = {}
     lines: list[bytes] = []
     for field, value in zip(counters[::2], counters[1::2], strict=True):
-        state, lane, queue = field.split(b":", 2)
-        numbers = known.setdefault(queue.decode(), {})
-        numbers[state.decode()] = numbers.get(state.decode(), 0) + int(value)
-        if lane == b"retry" and state in (b"waiting", b"ready"):
-            numbers["retrying"] = numbers.get("retrying", 0) + int(value)
-        if state == b"ready":
-            lines.append(lane + b":" + queue)
+        counted = readable("counter", field, partial(_to_line, field))
+        if counted is None:
+            continue
+        (state, lane, queue), number = counted, to_count(field, value)
+        numbers = known.setdefault(queue, {})
+        numbers[state] = numbers.get(state, 0) + number
+        if lane == "retry" and state in ENQUEUED:
+            numbers["retrying"] = numbers.get("retrying", 0) + number
+        if state == "ready":
+            lines.append(field.removeprefix(b"ready:"))
     for queue, value, until in paused:
-        paused_at, reason = value.split(b"|", 1)
-        known.setdefault(queue.decode(), {}).update(
-            is_paused=True,
-            paused_at=to_moment(paused_at),
-            paused_until=to_moment(until or None),
-            pause_reason=reason[1:].decode() if reason else None,
-        )
+        # A pause that cannot be read is a pause all the same.
+        pause = readable("pause", queue, partial(_to_pause, value, until))
+        known.setdefault(queue.decode(errors="replace"), {}).update({"is_paused": True, **(pause or {})})
     for name, settings in _to_settings(said).items():
         known.setdefault(name, {})["settings"] = settings
     for first in range(0, len(lines), _LINES):
@@ -69,9 +72,24 @@ def configure(queue: str, settings: QueueSettings, only: Sequence[str]) -> Verb[
     return _to_settings(said).get(queue, QueueSettings())
 
 
+def _to_line(field: bytes) -> tuple[str, str, str]:
+    """State, lane and queue of a counter."""
+    state, lane, queue = field.decode().split(":", 2)
+    return one_of(state, STATES, "its state"), one_of(lane, LANES, "its lane"), queue
+
+
+def _to_pause(value: bytes, until: bytes) -> dict[str, Any]:
+    paused_at, reason = value.split(b"|", 1)
+    return {
+        "paused_at": to_moment(paused_at),
+        "paused_until": to_moment(until or None),
+        "pause_reason": reason[1:].decode() if reason else None,
+    }
+
+
 def _keep_oldest(numbers: dict[str, Any], run_at: bytes) -> None:
-    if run_at:
-        moment = from_microseconds(int(run_at))
+    moment = readable("queue", run_at, lambda: to_moment(run_at or None))
+    if moment is not None:
         numbers["oldest_ready_at"] = min(moment, numbers.get("oldest_ready_at", moment))
 
 
@@ -84,9 +102,19 @@ def _to_settings(flat: Sequence[bytes]) -> dict[str, QueueSettings]:
     """What is set, by queue, from `name:queue` and value of each setting."""
     found: dict[str, dict[str, Any]] = {}
     for field, value in zip(flat[::2], flat[1::2], strict=True):
-        name, queue = field.decode().split(":", 1)
-        found.setdefault(queue, {})[name] = _to_value(name, value)
+        setting = readable("setting", field, partial(_to_setting, field, value))
+        if setting is not None:
+            queue, name, said = setting
+            found.setdefault(queue, {})[name] = said
     return {queue: QueueSettings(**values) for queue, values in found.items()}
+
+
+def _to_setting(field: bytes, value: bytes) -> tuple[str, str, float | str]:
+    """Queue, name and value of a setting; raises ValueError for one that a queue cannot have."""
+    name, queue = field.decode().split(":", 1)
+    values: dict[str, Any] = {name: _to_value(one_of(name, FIELDS, "the setting"), value)}
+    QueueSettings(**values)
+    return queue, name, values[name]
 
 
 def _to_value(name: str, value: bytes) -> float | str:
@@ -94,6 +122,6 @@ def _to_value(name: str, value: bytes) -> float | str:
         case "retry_share":
             return float(value)
         case "is_strict":
-            return value == b"1"
+            return bool(one_of(value.decode(), ("0", "1"), "is_strict") == "1")
         case _:
             return "none" if value == b"none" else int(value)

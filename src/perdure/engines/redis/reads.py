@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from perdure.clock import from_microseconds
 from perdure.engines.redis.filter import LOOK_AT, Match, Search, count_matching, dead_among, is_state_alone
-from perdure.engines.redis.record import to_duration, to_failure, to_job, to_moment, to_record, to_text
-from perdure.engines.redis.rows import to_attempt
+from perdure.engines.redis.record import Record, to_duration, to_failure, to_job, to_moment, to_record, to_text
+from perdure.engines.redis.rows import to_attempt, to_count
 from perdure.engines.redis.verb import Call, Verb
+from perdure.engines.set_aside import each_readable, one_of, readable
 from perdure.model.job import Attempt, Job, JobId, WorkerId
+from perdure.model.state import STATES
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 
 
@@ -21,34 +24,45 @@ def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:
     for first in range(0, len(encoded), LOOK_AT):
         page = encoded[first : first + LOOK_AT]
         parts = yield Call("get", page)
-        jobs += [None if one[1] is None else to_job(*one) for one in zip(page, *parts, strict=True)]
+        jobs += [
+            None if one[1] is None else readable("job", one[0], partial(to_job, *one))
+            for one in zip(page, *parts, strict=True)
+        ]
     return jobs
 
 
 def history(job_id: JobId, limit: int) -> Verb[list[Attempt]]:
     text, records = yield Call("history", (job_id.encode(), max(0, limit)))
-    attempts = [to_attempt(job_id, record) for record in records]
-    job = None if text is None else to_record(text)
-    if job is not None and job.state in (b"running", b"succeeded"):
-        is_running = job.state == b"running"
-        attempts.append(
-            Attempt(
-                job_id=job_id,
-                attempt=int(job.attempt),
-                outcome="running" if is_running else "succeeded",
-                reason=None if is_running else to_text(job.reason),
-                worker=WorkerId(job.worker.decode()) if job.worker else None,
-                started_at=to_moment(job.started_at),
-                ended_at=to_moment(job.attempt_ended_at),
-            )
-        )
+    attempts = each_readable("attempt", records, lambda _: f"of job {job_id}", partial(to_attempt, job_id))
+    last = None if text is None else readable("job", job_id, lambda: _last_attempt(job_id, to_record(text)))
+    if last is not None:
+        attempts.append(last)
     return attempts[-limit:] if limit > 0 else []
+
+
+def _last_attempt(job_id: JobId, job: Record) -> Attempt | None:
+    """The attempt that the job's own record keeps: the running one, or the one that succeeded."""
+    if job.state not in (b"running", b"succeeded"):
+        return None
+    is_running = job.state == b"running"
+    return Attempt(
+        job_id=job_id,
+        attempt=int(job.attempt),
+        outcome="running" if is_running else "succeeded",
+        reason=None if is_running else to_text(job.reason),
+        worker=WorkerId(job.worker.decode()) if job.worker else None,
+        started_at=to_moment(job.started_at),
+        ended_at=to_moment(job.attempt_ended_at),
+    )
 
 
 def list_jobs(where: JobFilter, limit: int, after: JobId | None) -> Verb[list[Job]]:
     search = Search(where, "whole", "down", after or "")
-    matches = yield from search.page(max(0, limit))
-    return [to_job(job_id, record, args, error, result) for job_id, error, record, args, result in matches]
+    jobs: list[Job] = []
+    while len(jobs) < limit and not search.is_over:
+        page = yield from search.page(limit - len(jobs))
+        jobs += each_readable("job", page, lambda match: match[0], _to_job)
+    return jobs
 
 
 def count(where: JobFilter) -> Verb[int]:
@@ -59,7 +73,7 @@ def count(where: JobFilter) -> Verb[int]:
         return int(number)
     wanted = where.state.encode() + b":"
     counted = zip(counters[::2], counters[1::2], strict=True)
-    return sum(int(value) for field, value in counted if field.startswith(wanted))
+    return sum(to_count(field, value) for field, value in counted if field.startswith(wanted))
 
 
 def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
@@ -71,7 +85,7 @@ def groups(where: JobFilter, limit: int) -> Verb[list[ErrorGroup]]:
     while not search.is_over:
         page = yield from search.page(LOOK_AT)
         for match in page:
-            _add(found, match)
+            readable("job", match[0], partial(_add, found, match))
     ordered = sorted(found.items(), key=lambda item: (-item[1]["count"], item[0]))
     return [ErrorGroup(fingerprint=name.decode(), **group) for name, group in ordered[: max(0, limit)]]
 
@@ -80,31 +94,37 @@ def recent(state: RecentState, limit: int) -> Verb[list[Recent]]:
     line = "ended" if state == "succeeded" else state
     found: list[Recent] = []
     records = yield Call("recent", (line, max(0, min(limit, MOST_RECENT))))
-    for text in records:
-        if text is None:
-            continue
-        job = to_record(text)
-        found.append(
-            Recent(
-                task=job.task.decode(),
-                queue=job.queue.decode(),
-                state=cast("Any", job.state.decode()),
-                lane="retry" if job.lane else "fresh",
-                attempt=int(job.attempt),
-                failures=int(job.failures),
-                run_at=from_microseconds(int(job.run_at)),
-                reason=to_text(job.reason),
-                delay=to_duration(job.delay),
-                started_at=to_moment(job.started_at),
-                ended_at=to_moment(job.ended_at),
-            )
-        )
+    for job_id, text in zip(records[::2], records[1::2], strict=True):
+        if text is not None:
+            found += each_readable("job", [text], lambda _, name=job_id: name, _to_recent)  # type: ignore[misc]
     return found
+
+
+def _to_recent(text: bytes) -> Recent:
+    job = to_record(text)
+    return Recent(
+        task=job.task.decode(),
+        queue=job.queue.decode(),
+        state=one_of(job.state.decode(), STATES, "its state"),
+        lane="retry" if job.lane else "fresh",
+        attempt=int(job.attempt),
+        failures=int(job.failures),
+        run_at=from_microseconds(int(job.run_at)),
+        reason=to_text(job.reason),
+        delay=to_duration(job.delay),
+        started_at=to_moment(job.started_at),
+        ended_at=to_moment(job.ended_at),
+    )
 
 
 def store_now() -> Verb[datetime]:
     now = yield Call("now")
     return from_microseconds(int(now))
+
+
+def _to_job(match: Match) -> Job:
+    job_id, error, record, args, result = match
+    return to_job(job_id, record, args, error, result)
 
 
 def _add(found: dict[bytes, dict[str, Any]], match: Match) -> None:

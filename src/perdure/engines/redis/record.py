@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from perdure.clock import from_microseconds
+from perdure.engines.set_aside import UNREADABLE, one_of, set_aside
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, WorkerId
+from perdure.model.state import DELIVERIES, STATES
 
 END = b"\xff"
 """No text in UTF-8 has this byte."""
@@ -72,6 +74,14 @@ _PAST = tuple(
 )
 
 
+class Claimed(NamedTuple):
+    """What a fetch claimed."""
+
+    jobs: list[Job]
+    unreadable: list[tuple[bytes, bytes]]
+    """Id and record, as it was before the claim, of each job that cannot be read."""
+
+
 def within_or_beside(value: bytes) -> tuple[bytes, bytes]:
     """Args or a result as a field of the record, or as what is kept beside it; the other is empty."""
     if len(value) <= WITHIN and END not in value:
@@ -90,7 +100,7 @@ def to_job(job_id: bytes, text: bytes, args: bytes | None, error: bytes | None, 
         id=JobId(job_id.decode()),
         task=found.task.decode(),
         queue=found.queue.decode(),
-        state=cast("Any", found.state.decode()),
+        state=one_of(found.state.decode(), STATES, "its state"),
         lane="retry" if found.lane else "fresh",
         args=found.args[1:] if found.args else args or b"",
         priority=int(found.priority),
@@ -98,7 +108,7 @@ def to_job(job_id: bytes, text: bytes, args: bytes | None, error: bytes | None, 
         attempt=int(found.attempt),
         failures=int(found.failures),
         recoveries=int(found.recoveries),
-        delivery=cast("Any", found.delivery.decode() or "at_least_once"),
+        delivery=one_of(found.delivery.decode() or "at_least_once", DELIVERIES, "its delivery"),
         created_at=from_microseconds(int(found.created_at)),
         origin=to_text(found.origin),
         unique=to_text(found.unique),
@@ -127,30 +137,35 @@ def to_claimed(
     errors: Sequence[bytes],
     worker: WorkerId,
     now: bytes,
-) -> list[Job]:
+) -> Claimed:
     """The jobs that a fetch claimed, running: of each its id, and its record as it was before."""
     failures = dict(zip(errors[::2], errors[1::2], strict=True))
     beside = dict(zip(args[::2], args[1::2], strict=True))
     started_at = from_microseconds(int(now))
     # Jobs that were enqueued together differ in id, args and attempt only: the rest is read once.
     alike: dict[bytes, Job] = {}
-    jobs = []
+    jobs: list[Job] = []
+    unreadable: list[tuple[bytes, bytes]] = []
     for job_id, text in zip(ids, records, strict=True):
         if text is None:
             continue
-        _, attempt, _, _, rest = text.split(END, _CLAIMED)
-        rest, within, _ = rest.rsplit(END, 2)
-        like = alike.get(rest)
-        if like is None:
-            like = alike[rest] = _claimed(rest, worker, started_at)
-        job = replace(
-            like,
-            id=JobId(job_id.decode()),
-            args=within[1:] if within else beside[job_id],
-            attempt=int(attempt) + 1,
-        )
-        jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
-    return jobs
+        try:
+            _, attempt, _, _, rest = text.split(END, _CLAIMED)
+            rest, within, _ = rest.rsplit(END, 2)
+            like = alike.get(rest)
+            if like is None:
+                like = alike[rest] = _claimed(rest, worker, started_at)
+            job = replace(
+                like,
+                id=JobId(job_id.decode()),
+                args=within[1:] if within else beside[job_id],
+                attempt=int(attempt) + 1,
+            )
+            jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
+        except UNREADABLE as error:
+            set_aside("job", job_id, error)
+            unreadable.append((job_id, text))
+    return Claimed(jobs, unreadable)
 
 
 def _claimed(rest: bytes, worker: WorkerId, started_at: datetime) -> Job:

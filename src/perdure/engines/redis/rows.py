@@ -9,6 +9,7 @@ import msgspec
 
 from perdure.clock import from_microseconds
 from perdure.engines.redis.record import to_duration
+from perdure.engines.set_aside import readable
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, AttemptOutcome, JobId, WorkerId
 
@@ -53,6 +54,11 @@ def to_attempt(job_id: JobId, record: bytes) -> Attempt:
         ended_at=from_microseconds(found.ended_at),
         delay=to_duration(delay),
     )
+
+
+def to_count(field: bytes, value: bytes) -> int:
+    """What a counter says; 0 where it holds no number."""
+    return readable("counter", field, lambda: int(value)) or 0
 
 
 def from_duration(value: timedelta) -> int:

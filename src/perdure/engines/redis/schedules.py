@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -10,6 +12,7 @@ from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.redis.enqueue import JOB_WIDTH, KIND_WIDTH, to_arguments
 from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
+from perdure.engines.set_aside import each_readable, readable
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
 
@@ -31,7 +34,9 @@ def get_schedules(names: Sequence[str]) -> Verb[list[Schedule | None]]:
     for first in range(0, len(names), MOST):
         page = [name.encode() for name in names[first : first + MOST]]
         answer = yield Call("get_schedules", page)
-        found += [None if one[0] is None else _to_schedule(one) for one in answer]
+        found += [
+            None if one[0] is None else readable("schedule", one[3], partial(_to_schedule, one)) for one in answer
+        ]
     return found
 
 
@@ -40,10 +45,10 @@ def schedules(limit: int, after: str | None, is_descending: bool) -> Verb[list[S
     while len(found) < limit:
         asked = min(limit - len(found), MOST)
         page = yield Call("schedules", ((after or "").encode(), asked, b"1" if is_descending else b""))
-        found += [_to_schedule(one) for one in page]
+        found += each_readable("schedule", page, _name, _to_schedule)
         if len(page) < asked:
             break
-        after = found[-1].name
+        after = page[-1][3].decode()
     return found
 
 
@@ -58,12 +63,17 @@ def name_schedules(names: Sequence[str]) -> Verb[None]:
 
 
 def due(limit: int) -> Verb[Due]:
-    now, next_at, found = yield Call("due", (max(0, min(limit, MOST)),))
-    return Due(
-        now=from_microseconds(int(now)),
-        schedules=tuple(_to_schedule(one) for one in found),
-        next_at=to_moment(next_at),
-    )
+    asked = wanted = max(0, min(limit, MOST))
+    while True:
+        now, next_at, later, found = yield Call("due", (asked,))
+        readables = each_readable("schedule", found, _name, _to_schedule)
+        # Those that cannot be read stay due; they must not take the places of others.
+        if len(found) < asked or len(readables) >= wanted:
+            break
+        asked = len(found) + wanted
+    if len(readables) < len(found) and not readables:
+        next_at = later
+    return Due(now=from_microseconds(int(now)), schedules=tuple(readables[:wanted]), next_at=to_moment(next_at))
 
 
 def fire(firings: Sequence[Firing]) -> Verb[list[bool]]:
@@ -98,9 +108,16 @@ def _arguments(schedule: Schedule) -> tuple[Argument, ...]:
     return (schedule.revision, next_at, b"1" if schedule.backlog else b"", msgspec.json.encode(kept))
 
 
-def _to_schedule(answer: Sequence[bytes | int | None]) -> Schedule:
-    """The schedule of what fragments/show_schedule.lua shows."""
-    document, named_at, is_busy = answer
-    assert isinstance(document, bytes)
-    assert not isinstance(named_at, int)
-    return msgspec.structs.replace(_decode(document), named_at=to_moment(named_at), is_busy=is_busy == 1)
+def _name(answer: Sequence[Any]) -> bytes:
+    name: bytes = answer[3]
+    return name
+
+
+def _to_schedule(answer: Sequence[Any]) -> Schedule:
+    """The schedule of what fragments/show_schedule.lua shows; raises what says that it cannot be read."""
+    document, named_at, is_busy, name = answer
+    if document is None:
+        raise ValueError("it has no document")
+    if (found := _decode(document)).name.encode() != name:
+        raise ValueError(f"its document is of the schedule {found.name!r:.80}")
+    return msgspec.structs.replace(found, named_at=to_moment(named_at), is_busy=is_busy == 1)

@@ -24,9 +24,11 @@ from perdure.engines.redis import (
     replay,
     schedules,
     schema,
+    unpark,
     workers,
 )
 from perdure.engines.redis.address import Address, read_address
+from perdure.engines.redis.audit import AuditVerbs
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.change import change as change_jobs
 from perdure.engines.redis.fault import to_perdure_error
@@ -71,7 +73,7 @@ def open_redis(rest: str, clock: Clock, *, is_tls: bool, is_inline: bool) -> Red
     return store
 
 
-class RedisStore:
+class RedisStore(AuditVerbs):
     """An open Redis store; see perdure.store.Store for what each verb promises."""
 
     def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
@@ -129,6 +131,11 @@ class RedisStore:
 
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> RedisStandby:
         return self._standbys.make(worker, wants, limit, patience)
+
+    def unpark(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], limit: int
+    ) -> Reply[builtins.list[Job]]:
+        return self._ask(lambda: unpark.unpark(worker, wants, tasks, limit))
 
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:
         return self._ask(lambda: fetch.start(worker, attempts))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
 from perdure.clock import from_microseconds
 from perdure.engines.redis.rows import from_duration, to_fields
 from perdure.engines.redis.verb import Call, Verb
+from perdure.engines.set_aside import each_readable
 from perdure.errors import LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.workers import Beat, WorkerInfo
@@ -57,21 +60,22 @@ def deregister(worker: WorkerId) -> Verb[None]:
 
 def workers() -> Verb[list[WorkerInfo]]:
     found = yield Call("workers")
-    infos = []
-    for worker, lease_until, flat, running in found:
-        fields = to_fields(flat)
-        infos.append(
-            WorkerInfo(
-                id=WorkerId(worker.decode()),
-                host=fields[b"host"].decode(),
-                pid=int(fields[b"pid"]),
-                queues=_decode_queues(fields[b"queues"]),
-                concurrency=int(fields[b"concurrency"]),
-                version=fields[b"version"].decode(),
-                started_at=from_microseconds(int(fields[b"started_at"])),
-                beat_at=from_microseconds(int(fields[b"beat_at"])),
-                lease_until=from_microseconds(int(lease_until)),
-                running=running,
-            )
-        )
+    infos = each_readable("worker", found, lambda one: one[0], _to_info)
     return sorted(infos, key=lambda info: (info.started_at, info.id))
+
+
+def _to_info(answer: Sequence[Any]) -> WorkerInfo:
+    worker, lease_until, flat, running = answer
+    fields = to_fields(flat)
+    return WorkerInfo(
+        id=WorkerId(worker.decode()),
+        host=fields[b"host"].decode(),
+        pid=int(fields[b"pid"]),
+        queues=_decode_queues(fields[b"queues"]),
+        concurrency=int(fields[b"concurrency"]),
+        version=fields[b"version"].decode(),
+        started_at=from_microseconds(int(fields[b"started_at"])),
+        beat_at=from_microseconds(int(fields[b"beat_at"])),
+        lease_until=from_microseconds(int(lease_until)),
+        running=running,
+    )

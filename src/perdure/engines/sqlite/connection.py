@@ -168,6 +168,9 @@ def _error_has(error: str | None, part: str) -> bool:
     """Whether a stored error's type or message contains the part, letter case ignored in any script."""
     if error is None:
         return False
-    failure = _decode_failure(error)
+    try:
+        failure = _decode_failure(error)
+    except msgspec.MsgspecError:
+        return False  # it cannot be read, and is named where its job is read
     wanted = part.casefold()
     return wanted in failure.type.casefold() or wanted in failure.message.casefold()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from perdure.clock import from_microseconds
+from perdure.engines.set_aside import UNREADABLE, readable
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import Row, to_claimed_job
+from perdure.engines.sqlite.rows import ClaimedRow, read_rows, to_claimed_job, to_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
 from perdure.model.fairness import split
@@ -17,7 +19,7 @@ from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import Fetched, Want
 
 _decode_rowids = msgspec.json.Decoder(list[int]).decode
-_decode_rows = msgspec.json.Decoder(list[Row]).decode
+_decode_rows = msgspec.json.Decoder(list[ClaimedRow]).decode
 
 
 class _Candidates(msgspec.Struct, frozen=True):
@@ -46,7 +48,7 @@ def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Seq
     rooms: list[int] = []
     short: set[str] = set()
     for want in wants:
-        room = 0 if want.queue in short else _room(connection, want, limit - len(claimed))
+        room = 0 if want.queue in short else room_of(connection, want, limit - len(claimed))
         chosen: list[int] = []
         if room > 0:
             found = _candidates(connection, now, want, room)
@@ -58,7 +60,7 @@ def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Seq
             room = room if found.fresh or found.retry else 0
         # Claimed at once, so that a later want of the same queue neither chooses nor counts these again.
         if chosen:
-            claimed += _claim(connection, now, worker, chosen)
+            claimed += claim(connection, now, worker, chosen)
         rooms.append(room)
     if not is_in_order:
         order = {want.queue: position for position, want in reversed(list(enumerate(wants)))}
@@ -66,19 +68,35 @@ def fetch(connection: sqlite3.Connection, now: int, worker: WorkerId, wants: Seq
     return Fetched(jobs=claimed, rooms=tuple(rooms))
 
 
-def _claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Job]:
+def claim(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Job]:
     values = {"rowids": msgspec.json.encode(chosen).decode(), "worker": worker, "now": now}
     connection.execute(statement("fetch"), values)
-    (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
     started_at = from_microseconds(now)
-    return [to_claimed_job(row, worker, started_at) for row in _decode_rows(found)]
+    try:
+        (found,) = connection.execute(statement("fetch_claimed"), values).fetchone()
+        return [to_claimed_job(row, worker, started_at) for row in _decode_rows(found)]
+    except (*UNREADABLE, sqlite3.OperationalError):
+        # One of them cannot be read: the others are told from it one by one.
+        return _claim_readable(connection, now, worker, chosen)
+
+
+def _claim_readable(connection: sqlite3.Connection, now: int, worker: WorkerId, chosen: list[int]) -> list[Job]:
+    jobs: list[Job] = []
+    for rowid in chosen:
+        (row,) = read_rows(connection, statement("fetch_one"), {"rowid": rowid})
+        job = readable("job", row[0], partial(to_job, row))
+        if job is None:
+            connection.execute(statement("set_aside"), {"id": row[0], "worker": worker, "now": now})
+        else:
+            jobs.append(job)
+    return jobs
 
 
 def start(
     connection: sqlite3.Connection, now: int, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]
 ) -> list[bool]:
     """Record that the worker is about to enter the handlers of these attempts."""
-    if not _holds_lease(connection, worker):
+    if not holds_lease(connection, worker):
         return [False] * len(attempts)
     values = {"attempts": msgspec.json.encode(attempts).decode(), "worker": worker, "now": now}
     started = {job_id for (job_id,) in connection.execute(statement("start"), values).fetchall()}
@@ -86,17 +104,17 @@ def start(
 
 
 def _check_lease(connection: sqlite3.Connection, worker: WorkerId) -> None:
-    if not _holds_lease(connection, worker):
+    if not holds_lease(connection, worker):
         raise LeaseLost(
             f"The lease of worker {worker} has run out, or it never registered.", "Register under a new id."
         )
 
 
-def _holds_lease(connection: sqlite3.Connection, worker: WorkerId) -> bool:
+def holds_lease(connection: sqlite3.Connection, worker: WorkerId) -> bool:
     return bool(connection.execute(statement("fetch_lease"), {"worker": worker}).fetchone()[0])
 
 
-def _room(connection: sqlite3.Connection, want: Want, left: int) -> int:
+def room_of(connection: sqlite3.Connection, want: Want, left: int) -> int:
     """How many jobs the want may have: what it asks for, as far as the limits of the fetch and of its queue go."""
     room = min(want.count, left)
     if want.concurrency is not None and room > 0:

@@ -66,6 +66,10 @@ class FileCheck:
             found = os.stat(beside)
             self._identities[beside] = found.st_dev, found.st_ino
 
+    def before_open(self) -> None:
+        """Check that the path leads to the file of the store, before one more connection opens it."""
+        self._check_identity(self._path)
+
     def after_commit(self, connection: sqlite3.Connection) -> None:
         """Check that what was just written is in the files at their paths."""
         self._check_main(connection)

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from perdure.engines.set_aside import each_readable, one_of, to_name
 from perdure.engines.sqlite.filter import filtered, parameters
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import Row, from_duration, from_ids, to_moment
+from perdure.engines.sqlite.rows import Row, from_duration, from_ids, read_rows, to_moment
 from perdure.engines.sqlite.sql import statement
-from perdure.model.forward import Forward, ForwardState, Tried
+from perdure.model.forward import FORWARD_STATES, Forward, ForwardState, Tried
 from perdure.model.job import JobId
 from perdure.store.forwards import DueForwards
 from perdure.store.reads import JobFilter
@@ -36,7 +37,8 @@ def forward(
     values = {"queues": _names(queues), "limit": max(0, limit), "now": now, "until": now + (from_duration(lease) or 0)}
     rows = connection.execute(statement("forward"), values).fetchall()
     return DueForwards(
-        forwards=tuple(_to_forward(row) for row in rows), next_at=to_moment(_next_at(connection, queues))
+        forwards=tuple(each_readable("forward", rows, lambda row: to_name(row[0]), _to_forward)),
+        next_at=to_moment(_next_at(connection, queues)),
     )
 
 
@@ -53,7 +55,14 @@ def forward_now(connection: sqlite3.Connection, now: int, where: JobFilter) -> i
 
 def forwards(connection: sqlite3.Connection, now: int, ids: Sequence[JobId]) -> dict[JobId, Forward]:
     rows = connection.execute(statement("forwards"), {"ids": from_ids(ids)}).fetchall()
-    return {row[0]: _to_forward(row) for row in rows}
+    found = each_readable("forward", rows, lambda row: to_name(row[0]), _to_forward)
+    return {one.job_id: one for one in found}
+
+
+def all_forwards(connection: sqlite3.Connection) -> list[Forward]:
+    """Every forward that can be read."""
+    rows = read_rows(connection, statement("audit_forwards"))
+    return each_readable("forward", rows, lambda row: to_name(row[0]), _to_forward)
 
 
 def forward_counts(connection: sqlite3.Connection, now: int) -> dict[ForwardState, int]:
@@ -93,7 +102,7 @@ def _to_forward(row: Row) -> Forward:
         attempt=row[1],
         queue=row[2],
         sink=row[3],
-        state=row[4],
+        state=one_of(row[4], FORWARD_STATES, "its state"),
         tries=row[5],
         next_at=to_moment(row[6]),
         tried_at=to_moment(row[7]),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.renewal import to_renewal
+from perdure.engines.set_aside import readable
 from perdure.engines.sqlite.notes import NOTES_AT_ONCE
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import from_duration, to_job, to_moment
+from perdure.engines.sqlite.rows import Row, from_duration, read_rows, to_job, to_moment
 from perdure.engines.sqlite.sql import statement
-from perdure.model.job import JobId, WorkerId
+from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
 
@@ -38,7 +40,8 @@ def peek_reap(
     """The running jobs without a living worker, if there is no worker to strike off."""
     if silent or (silent is None and connection.execute(statement("reap_peek"), {"now": now}).fetchone()):
         return NOT_ANSWERED
-    return _orphans(connection, now, (), limit)
+    found = _orphans(connection, now, (), limit)
+    return NOT_ANSWERED if found is None else found
 
 
 def reap(connection: sqlite3.Connection, now: int, limit: int, silent: Sequence[Renewal] | None) -> Reaped:
@@ -48,7 +51,10 @@ def reap(connection: sqlite3.Connection, now: int, limit: int, silent: Sequence[
         given = [(renewal.worker, to_microseconds(renewal.beat_at)) for renewal in silent]
         values = {"silent": msgspec.json.encode(given).decode()}
         struck = connection.execute(statement("reap_silent"), values).fetchall()
-    return _orphans(connection, now, tuple(sorted(WorkerId(name) for (name,) in struck)), limit)
+    workers = tuple(sorted(WorkerId(name) for (name,) in struck))
+    while (found := _orphans(connection, now, workers, limit, sets_aside=True)) is None:
+        pass  # what cannot be read was taken from its worker, so that the next look shows others
+    return found
 
 
 def prune(connection: sqlite3.Connection, now: int, older_than: timedelta, limit: int) -> int:
@@ -68,13 +74,27 @@ def _next_run_at(connection: sqlite3.Connection) -> int | None:
     return None if run_at is None else int(run_at)
 
 
-def _orphans(connection: sqlite3.Connection, now: int, workers: tuple[WorkerId, ...], limit: int) -> Reaped:
+def _orphans(
+    connection: sqlite3.Connection, now: int, workers: tuple[WorkerId, ...], limit: int, *, sets_aside: bool = False
+) -> Reaped | None:
+    """The jobs that run for no living worker; None where some cannot be read, which are set aside if asked for."""
     renewals = connection.execute(statement("reap_renewals"), {"now": now}).fetchall()
     (vanished,) = connection.execute(statement("reap_vanished")).fetchone()
-    rows = connection.execute(statement("reap_jobs"), {"workers": vanished, "limit": limit}).fetchall()
-    return Reaped(
-        workers=workers, jobs=tuple(to_job(row) for row in rows), renewals=tuple(to_renewal(*row) for row in renewals)
-    )
+    rows = read_rows(connection, statement("reap_jobs"), {"workers": vanished, "limit": limit})
+    jobs: list[Job] = []
+    unreadable: list[Row] = []
+    for row in rows:
+        job = readable("job", row[0], partial(to_job, row))
+        if job is None:
+            unreadable.append(row)
+        else:
+            jobs.append(job)
+    if unreadable and sets_aside:
+        values = [{"id": row[0], "worker": None, "now": now} for row in unreadable]
+        connection.executemany(statement("set_aside"), values)
+    if unreadable:
+        return None
+    return Reaped(workers=workers, jobs=tuple(jobs), renewals=tuple(to_renewal(*row) for row in renewals))
 
 
 def _cancel(connection: sqlite3.Connection, now: int, job_id: JobId, reason: str) -> CancelAnswer:

@@ -59,7 +59,7 @@ class Readers:
             self._threads.append(thread)
 
     def _run(self) -> None:
-        reader = _Reader(self._path)
+        reader = _Reader(self._path, self._files)
         suspend_at_fork(reader)
         while (request := self._queue.get()) is not None:
             if request.is_abandoned:
@@ -85,8 +85,9 @@ class Readers:
 class _Reader:
     """The connection of one thread, which is closed while the process forks."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: FileCheck) -> None:
         self._path = path
+        self._files = files
         self.lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         try:
@@ -99,6 +100,8 @@ class _Reader:
     def connected(self) -> sqlite3.Connection:
         """The connection; the lock is held."""
         if self._connection is None:
+            # To open another database beside the index of this one would cut that index short, which ends the process.
+            self._files.before_open()
             self._connection = connect_reader(self._path)
         return self._connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,10 +10,28 @@ from typing import Any
 import msgspec
 
 from perdure.clock import from_microseconds, to_microseconds
+from perdure.engines.set_aside import checked_job
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, NewJob, WorkerId
+from perdure.model.state import Delivery, Lane
 
 Row = tuple[Any, ...]
+_Rest = tuple[
+    str | None,
+    str | None,
+    int | None,
+    str | None,
+    int | None,
+    int | None,
+    str | None,
+    str | None,
+    int | None,
+    int | None,
+    str | None,
+    int | None,
+]
+ClaimedRow = tuple[str, str, str, Lane, str | list[str], int, int, int, int, int, Delivery, int, _Rest | None]
+"""A row of fetch_claimed.sql."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -20,7 +39,11 @@ _encode = msgspec.json.encode
 
 
 def to_job(row: Row) -> Job:
-    """The job of a row with the columns of fragments/job_columns.sql."""
+    """The job of a row with the columns of fragments/job_columns.sql; raises what says that it cannot be read."""
+    return checked_job(_to_job(row))
+
+
+def _to_job(row: Row) -> Job:
     return Job(
         id=row[0],
         task=row[1],
@@ -55,11 +78,11 @@ def to_job(row: Row) -> Job:
     )
 
 
-def to_claimed_job(row: Row, worker: WorkerId, started_at: datetime) -> Job:
+def to_claimed_job(row: ClaimedRow, worker: WorkerId, started_at: datetime) -> Job:
     """The job of a row of fetch_claimed.sql, just claimed."""
     rest = row[12]
     job = Job(
-        id=row[0],
+        id=JobId(row[0]),
         task=row[1],
         queue=row[2],
         state="running",
@@ -176,3 +199,24 @@ def from_failure(failure: Failure | None) -> str | None:
 def from_ids(ids: Sequence[JobId]) -> str:
     """Ids as the JSON array that a statement takes apart."""
     return _encode(ids).decode()
+
+
+def read_rows(connection: sqlite3.Connection, statement: str, values: Any = ()) -> list[Row]:
+    """The rows of a query; a text that is no UTF-8 comes as bytes, so that its record alone cannot be read."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error).lower():
+            raise
+    connection.text_factory = _text_or_bytes
+    try:
+        return connection.execute(statement, values).fetchall()
+    finally:
+        connection.text_factory = str
+
+
+def _text_or_bytes(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from perdure.clock import from_microseconds
+from perdure.engines.set_aside import each_readable
 from perdure.engines.sqlite.enqueue import enqueue
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
-from perdure.engines.sqlite.rows import Row, from_moment, to_moment
+from perdure.engines.sqlite.rows import Row, from_moment, read_rows, to_moment
 from perdure.engines.sqlite.sql import statement
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
@@ -26,8 +27,8 @@ def put_schedule(connection: sqlite3.Connection, now: int, schedule: Schedule, r
 
 
 def get_schedules(connection: sqlite3.Connection, now: int, names: Sequence[str]) -> list[Schedule | None]:
-    rows = connection.execute(statement("get_schedules"), {"names": _encode(names).decode()}).fetchall()
-    found = {schedule.name: schedule for schedule in map(_to_schedule, rows)}
+    rows = read_rows(connection, statement("get_schedules"), {"names": _encode(names).decode()})
+    found = {schedule.name: schedule for schedule in each_readable("schedule", rows, _name, _to_schedule)}
     return [found.get(name) for name in names]
 
 
@@ -35,8 +36,15 @@ def schedules(
     connection: sqlite3.Connection, now: int, limit: int, after: str | None, is_descending: bool
 ) -> list[Schedule]:
     name = "schedules_down" if is_descending else "schedules"
-    values = {"above": after or "", "below": after, "limit": max(0, limit)}
-    return [_to_schedule(row) for row in connection.execute(statement(name), values).fetchall()]
+    found: list[Schedule] = []
+    while len(found) < limit:
+        asked = limit - len(found)
+        rows = read_rows(connection, statement(name), {"above": after or "", "below": after, "limit": asked})
+        found += each_readable("schedule", rows, _name, _to_schedule)
+        if len(rows) < asked:
+            break
+        after = _name(rows[-1])
+    return found
 
 
 def remove_schedule(connection: sqlite3.Connection, now: int, name: str) -> bool:
@@ -49,11 +57,19 @@ def name_schedules(connection: sqlite3.Connection, now: int, names: Sequence[str
 
 def due(connection: sqlite3.Connection, now: int, limit: int) -> Due:
     (next_at,) = connection.execute(statement("due_next")).fetchone()
-    values = {"now": now, "limit": max(0, limit)}
-    rows = connection.execute(statement("due"), values).fetchall()
-    values["limit"] -= len(rows)
-    rows += connection.execute(statement("due_queued"), values).fetchall()
-    return Due(now=from_microseconds(now), schedules=tuple(map(_to_schedule, rows)), next_at=to_moment(next_at))
+    found: list[Schedule] = []
+    asked = max(0, limit)
+    while True:
+        rows = read_rows(connection, statement("due"), {"now": now, "limit": asked})
+        rows += read_rows(connection, statement("due_queued"), {"now": now, "limit": asked - len(rows)})
+        found = each_readable("schedule", rows, _name, _to_schedule)
+        # Those that cannot be read stay due; they must not take the places of others.
+        if len(rows) < asked or len(found) >= limit:
+            break
+        asked = len(rows) + limit
+    if rows and not found:
+        (next_at,) = connection.execute(statement("due_later"), {"now": now}).fetchone()
+    return Due(now=from_microseconds(now), schedules=tuple(found[: max(0, limit)]), next_at=to_moment(next_at))
 
 
 def peek_fire(connection: sqlite3.Connection, now: int, firings: Sequence[Firing]) -> list[bool] | NotAnswered:
@@ -101,7 +117,14 @@ def _values(schedule: Schedule) -> dict[str, Any]:
     }
 
 
+def _name(row: Row) -> str:
+    name: str = row[3]
+    return name
+
+
 def _to_schedule(row: Row) -> Schedule:
     """The schedule of a row with the columns of fragments/schedule_columns.sql."""
-    document, named_at, is_busy = row
-    return msgspec.structs.replace(_decode(document), named_at=to_moment(named_at), is_busy=is_busy == 1)
+    document, named_at, is_busy, name = row
+    if (found := _decode(document)).name != name:
+        raise ValueError(f"its document is of the schedule {found.name!r:.80}")
+    return msgspec.structs.replace(found, named_at=to_moment(named_at), is_busy=is_busy == 1)

@@ -24,8 +24,10 @@ from perdure.engines.sqlite import (
     reads,
     replay,
     schedules,
+    unpark,
     workers,
 )
+from perdure.engines.sqlite.audit import AuditVerbs
 from perdure.engines.sqlite.capability import capabilities
 from perdure.engines.sqlite.change import change as change_jobs
 from perdure.engines.sqlite.checkpoint import Checkpointer
@@ -73,7 +75,7 @@ def open_sqlite(path: str | None, clock: Clock, *, auto_migrate: bool, is_inline
             raise to_perdure_error(error, full_path or ":memory:") from error
 
 
-class SqliteStore:
+class SqliteStore(AuditVerbs):
     """An open SQLite store; see perdure.store.Store for what each verb promises."""
 
     def __init__(self, connection: sqlite3.Connection, path: str | None, clock: Clock, *, is_inline: bool) -> None:
@@ -134,6 +136,14 @@ class SqliteStore:
         return self._write(
             functools.partial(fetch.fetch, worker=worker, wants=wants, limit=limit),
             peek=functools.partial(fetch.peek, worker=worker, wants=wants, limit=limit),
+        )
+
+    def unpark(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], limit: int
+    ) -> Reply[builtins.list[Job]]:
+        return self._write(
+            functools.partial(unpark.unpark, worker=worker, wants=wants, tasks=tasks, limit=limit),
+            peek=functools.partial(unpark.peek_unpark, wants=wants, tasks=tasks),
         )
 
     def start(self, worker: WorkerId, attempts: Sequence[tuple[JobId, int]]) -> Reply[list[bool]]:

@@ -7,14 +7,17 @@
 --+ start
 --+ many
 --+ room
+--+ lease
 local worker = ARGV[3]
 expect('hash', 'worker:' .. worker, 'records')
 expect('set', 'running:' .. worker)
-if not redis.call('ZSCORE', prefix .. 'workers', worker) then
+expect('zset', 'workers', 'registered')
+if not lease_of(worker) then
   return false
 end
 begin_to_write()
 redis.call('ZADD', prefix .. 'workers', after(ARGV[4]), worker)
+redis.call('ZADD', prefix .. 'registered', after(ARGV[4]), worker)
 redis.call('HSET', prefix .. 'worker:' .. worker, 'beat_at', now_text)
 local held = {}
 local ids = redis.call('SMEMBERS', prefix .. 'running:' .. worker)

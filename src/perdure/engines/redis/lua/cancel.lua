@@ -8,6 +8,7 @@
 --+ record
 --+ counts
 --+ lines
+--+ parked
 --+ unique
 --+ unfinished
 --+ ended
@@ -20,6 +21,7 @@ expect('hash', 'records', 'counts', 'unique')
 local function end_now(id, job)
   local state, lane, queue = job[STATE], lane_of(job), job[QUEUE]
   leave(state, lane, queue, job[RUN_AT], id)
+  leave_parked(job[PARKED_AT], job[TASK], queue, id)
   job[STATE], job[REASON], job[ENDED_AT] = 'cancelled', '=' .. reason, now_text
   write_job(id, job)
   free_unique(job[TASK], job[UNIQUE], id)
@@ -48,6 +50,9 @@ for at = 4, #ARGV do
   end
   if job[STATE] and job[SCHEDULE] ~= '' then
     expect('set', unfinished_of(job[SCHEDULE]))
+  end
+  if job[STATE] then
+    expect_parked(job)
   end
   found[#found + 1] = job
 end

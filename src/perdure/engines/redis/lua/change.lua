@@ -12,6 +12,7 @@
 --+ given
 --+ counts
 --+ lines
+--+ parked
 --+ room
 local FIRST = 11
 local run_at
@@ -35,6 +36,7 @@ end
 local function change(id, job)
   local lane = lane_of(job)
   leave(job[STATE], lane, job[QUEUE], job[RUN_AT], id)
+  leave_parked(job[PARKED_AT], job[TASK], job[QUEUE], id)
   count(job[STATE], lane, job[QUEUE], -1)
   if run_at then
     job[STATE], job[RUN_AT] = tonumber(run_at) <= now and 'ready' or 'waiting', run_at
@@ -55,6 +57,9 @@ local function change(id, job)
   write_job(id, job)
   count(job[STATE], lane, job[QUEUE], 1)
   stand(job[STATE], lane, job[QUEUE], tonumber(job[PRIORITY]), job[RUN_AT], id)
+  if job[STATE] == 'waiting' and job[REASON] == '=parked' and job[PARKED_AT] ~= '' then
+    redis.call('ZADD', prefix .. 'parked:' .. job[QUEUE], 0, parked_member(job[TASK], id))
+  end
 end
 
 for at = FIRST, #ARGV do
@@ -62,6 +67,10 @@ for at = FIRST, #ARGV do
   if is_open(job) then
     local line = 'ready:' .. lane_of(job) .. ':'
     expect('zset', line .. job[QUEUE], line .. (queue or job[QUEUE]))
+    expect_parked(job)
+    if job[PARKED_AT] ~= '' then
+      expect('zset', 'parked:' .. (queue or job[QUEUE]))
+    end
   end
 end
 

@@ -17,6 +17,7 @@
 --+ running
 --+ counts
 --+ lines
+--+ parked
 --+ unique
 --+ unfinished
 --+ forwards
@@ -24,6 +25,7 @@
 --+ room
 local SUCCESS, OTHER = 4, 16
 expect('zset', 'ended')
+expect('set', 'vanished')
 
 -- Who holds an attempt: its number, the worker, and what is taken from it.
 local holders = {}
@@ -65,6 +67,9 @@ local function look_at(at, record)
   expect('hash', 'errors', 'unique')
   expect('list', 'attempts:' .. id)
   line_of('ready', ARGV[at + 5], given(ARGV[at + 10]) or job[QUEUE])
+  if ARGV[at + 8] == '=parked' then
+    expect('zset', 'parked:' .. job[QUEUE])
+  end
   if ARGV[at + 14] ~= '' then
     expect_forward(id, home_of(job))
   end
@@ -180,6 +185,9 @@ local function put_where_it_belongs(id, job, lane, attempt, sink)
   local state = job[STATE]
   if state == 'waiting' or state == 'ready' then
     stand(state, lane, job[QUEUE], tonumber(job[PRIORITY]), job[RUN_AT], id)
+    if state == 'waiting' and job[PARKED_AT] ~= '' then
+      redis.call('ZADD', prefix .. 'parked:' .. job[QUEUE], 0, parked_member(job[TASK], id))
+    end
     return
   end
   job[ENDED_AT] = now_text

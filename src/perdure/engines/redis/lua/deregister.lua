@@ -6,10 +6,11 @@
 --+ start
 --+ room
 local worker = ARGV[3]
-expect('zset', 'workers')
+expect('zset', 'workers', 'registered')
 expect('set', 'vanished')
 begin_to_write()
-if redis.call('ZREM', prefix .. 'workers', worker) == 1 then
+local was_registered = redis.call('ZREM', prefix .. 'registered', worker) == 1
+if redis.call('ZREM', prefix .. 'workers', worker) == 1 or was_registered then
   redis.call('DEL', prefix .. 'worker:' .. worker)
   if redis.call('EXISTS', prefix .. 'running:' .. worker) == 1 then
     redis.call('SADD', prefix .. 'vanished', worker)

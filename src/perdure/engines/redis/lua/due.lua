@@ -1,8 +1,8 @@
 -- due: the schedules whose tick has come, the longest due first, and those with a backlog and no unfinished job.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, limit.
--- Returns: now, when the first of all is due ('' for never); and of each due one its document, when it was last named, and
---     whether a job of it is unfinished.
+-- Returns: now, when the first of all is due ('' for never), when the first after now is; and each due one as
+--     fragments/show_schedule.lua shows it.
 -- Guarantees: reads only. Looks at no more schedules than are due, up to the limit, and than have a backlog.
 --+ start
 --+ show_schedule
@@ -22,4 +22,5 @@ if limit > 0 then
     end
   end
 end
-return {now_text, first and text(tonumber(first)) or '', found}
+local later = redis.call('ZRANGEBYSCORE', prefix .. 'due', '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+return {now_text, first and text(tonumber(first)) or '', later and text(tonumber(later)) or '', found}

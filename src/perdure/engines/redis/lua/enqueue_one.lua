@@ -18,12 +18,16 @@ end
 -- Each of these may meet a key of another kind; then what was written before it goes again. [INV-15]
 local number = redis.pcall('HINCRBY', counts, counter, 1)
 if type(number) == 'table' then
-  redis.call('HDEL', records, id)
-  return number
+  -- A counter that holds no number is left as it is, as fragments/counter.lua does.
+  if not string.find(number.err, 'integer', 1, true) then
+    redis.call('HDEL', records, id)
+    return number
+  end
+  counts = nil
 end
 local made = redis.pcall('ZADD', prefix .. 'jobs', 0, id)
 if type(made) == 'number' then
-  -- A place as fragments/lines.lua has it.
+  -- A place as fragments/place.lua has it.
   made = redis.pcall('ZADD', prefix .. counter, ARGV[4], string.sub('000000000000000000', #now + 1) .. now .. ':' .. id)
   if type(made) == 'table' then
     redis.call('ZREM', prefix .. 'jobs', id)
@@ -31,14 +35,14 @@ if type(made) == 'number' then
 end
 if type(made) == 'table' then
   redis.call('HDEL', records, id)
-  if redis.call('HINCRBY', counts, counter, -1) <= 0 then
+  if counts and redis.call('HINCRBY', counts, counter, -1) <= 0 then
     redis.call('HDEL', counts, counter)
   end
   return made
 end
 
 -- The first of its line is news, as in fragments/lines.lua.
-if number == 1 and ARGV[2] ~= '' then
+if (number == 1 or not counts) and ARGV[2] ~= '' then
   local bell = prefix .. 'bell:' .. ARGV[3]
   if redis.call('EXISTS', bell) == 0 then
     redis.pcall('RPUSH', bell, '1')

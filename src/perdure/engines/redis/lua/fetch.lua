@@ -14,9 +14,10 @@
 --+ lines
 --+ paused
 --+ room
+--+ lease
 local worker, limit = ARGV[3], tonumber(ARGV[4])
 expect('set', 'running:' .. worker)
-if not redis.call('ZSCORE', prefix .. 'workers', worker) then
+if not lease_of(worker) then
   return false
 end
 
@@ -47,7 +48,7 @@ end
 -- How many jobs of a lane run or are about to: nothing else runs meanwhile, and no counter is kept that could leak.
 local function running(lane, queue)
   local counted = redis.call('HGET', prefix .. 'counts', 'running:' .. lane .. ':' .. queue) or '0'
-  return tonumber(counted) + (taken[ready_line(lane, queue)] or 0)
+  return (tonumber(counted) or 0) + (taken[ready_line(lane, queue)] or 0)
 end
 
 local rooms = {}

@@ -5,6 +5,7 @@
 -- Guarantees: a job that is not dead, or is forwarded, stays as it is.
 --+ start
 --+ record
+--+ counter
 --+ forwards
 --+ room
 local dead = {}

@@ -7,6 +7,7 @@
 --     success.
 --+ start
 --+ given
+--+ counter
 --+ forwards
 --+ room
 local WIDTH = 7

@@ -1,7 +1,7 @@
 -- get schedules: the schedules with some names.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender; then names.
--- Returns: for each its document, when it was last named, and whether a job of it is unfinished; nil documents for none.
+-- Returns: each as fragments/show_schedule.lua shows it, with nil for the document of one that does not exist.
 -- Guarantees: reads only.
 --+ start
 --+ show_schedule

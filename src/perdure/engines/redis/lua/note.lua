@@ -10,8 +10,9 @@ local kind, key, body = ARGV[3], ARGV[4], ARGV[5]
 local name = kind .. ':' .. key
 expect('hash', 'notes')
 expect('zset', 'notes_expiring', 'notes_made:' .. kind)
+local expired = expired_notes()
 begin_to_write()
-forget_notes()
+forget_notes(expired)
 local expires = redis.call('ZSCORE', prefix .. 'notes_expiring', name)
 if not expires or tonumber(expires) <= now then
   redis.call('HSET', prefix .. 'notes', name, body)

@@ -15,7 +15,8 @@ if present and is_paused(queue) then
   if ended_at == ends_at then
     return 0
   end
-  since, before = string.match(present, '^(.-)|(.*)$')
+  since, before = string.match(present, '^(%d+)|(.*)$')
+  since, before = since or now_text, before or ''
 end
 begin_to_write()
 redis.call('HSET', prefix .. 'paused', queue, since .. '|' .. (reason ~= '' and reason or before))

@@ -12,7 +12,8 @@
 --+ ended
 expect('zset', 'ended', 'jobs', 'cancelled')
 expect('zset', 'notes_expiring')
-expect('hash', 'args', 'errors', 'results', 'counts', 'notes', 'paused', 'paused_until')
+expect('hash', 'records', 'args', 'errors', 'results', 'counts', 'notes', 'paused', 'paused_until')
+local expired = expired_notes()
 -- [INV-14] Never dead or live jobs.
 local before = text(now - tonumber(ARGV[3]))
 local limit = tonumber(ARGV[4])
@@ -34,9 +35,14 @@ if #ids > limit then
   ids = {unpack(ids, 1, limit)}
 end
 local with_history = {}
+local pruned = {}
 for number, record in ipairs(read_many(prefix .. 'records', ids)) do
-  if record then
-    local job = fields_of(record)
+  local job = fields_of(record)
+  -- A job that is in another state, or whose record cannot be read, only leaves the line.
+  if not record or job[STATE] == 'succeeded' or job[STATE] == 'cancelled' then
+    pruned[#pruned + 1] = ids[number]
+  end
+  if job[STATE] == 'succeeded' or job[STATE] == 'cancelled' then
     count(job[STATE], lane_of(job), job[QUEUE], -1)
     -- A success at the first attempt has no history but itself.
     if job[STATE] ~= 'succeeded' or job[ATTEMPT] ~= '1' then
@@ -49,21 +55,21 @@ if kept then
   redis.call('ZADD', prefix .. 'ended', unpack(kept))
 end
 for _, line in ipairs({'cancelled', 'jobs'}) do
-  write_many('ZREM', prefix .. line, ids)
+  write_many('ZREM', prefix .. line, pruned)
 end
 for _, part in ipairs({'records', 'args', 'errors', 'results'}) do
-  write_many('HDEL', prefix .. part, ids)
+  write_many('HDEL', prefix .. part, pruned)
 end
 for first = 1, #with_history, 4000 do
   redis.call('DEL', unpack(with_history, first, math.min(first + 3999, #with_history)))
 end
 local pauses = redis.call('HGETALL', prefix .. 'paused_until')
 for at = 1, #pauses, 2 do
-  if tonumber(pauses[at + 1]) <= now then
+  if (tonumber(pauses[at + 1]) or math.huge) <= now then
     redis.call('HDEL', prefix .. 'paused', pauses[at])
     redis.call('HDEL', prefix .. 'paused_until', pauses[at])
   end
 end
 write_counts()
-forget_notes()
+forget_notes(expired)
 return #ids

@@ -1,7 +1,7 @@
 -- recent: some jobs at one end of a line: the last that ended, the newest dead ones, or the next that are due.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, line (`ended`, `dead` or `waiting`), limit.
--- Returns: the record of each.
+-- Returns: id and record of each.
 -- Guarantees: reads only. Looks at no more jobs than the limit.
 --+ start
 --+ many
@@ -17,4 +17,9 @@ elseif line == 'dead' and limit > 0 then
 elseif limit > 0 then
   add_ended(ids, 'ZREVRANGE', limit)
 end
-return read_many(prefix .. 'records', {unpack(ids, 1, math.min(limit, #ids))})
+local found = {}
+local chosen = {unpack(ids, 1, math.min(limit, #ids))}
+for number, record in ipairs(read_many(prefix .. 'records', chosen)) do
+  found[2 * number - 1], found[2 * number] = chosen[number], record
+end
+return found

@@ -6,12 +6,13 @@
 --+ start
 --+ room
 local worker, info = ARGV[3], prefix .. 'worker:' .. ARGV[3]
-expect('zset', 'workers')
+expect('zset', 'workers', 'registered')
 expect('hash', 'worker:' .. worker)
 expect('set', 'vanished')
 begin_to_write()
 redis.call('SREM', prefix .. 'vanished', worker)
 redis.call('ZADD', prefix .. 'workers', after(ARGV[9]), worker)
+redis.call('ZADD', prefix .. 'registered', after(ARGV[9]), worker)
 redis.call('HSETNX', info, 'started_at', now_text)
 redis.call(
   'HSET', info,

@@ -8,6 +8,7 @@
 --+ record
 --+ counts
 --+ lines
+--+ parked
 --+ unique
 --+ unfinished
 --+ forwards
@@ -19,6 +20,7 @@ expect('hash', 'records', 'counts', 'unique')
 local function make_ready(id, job)
   local lane, queue = lane_of(job), job[QUEUE]
   leave('waiting', lane, queue, job[RUN_AT], id)
+  leave_parked(job[PARKED_AT], job[TASK], queue, id)
   job[STATE], job[RUN_AT] = 'ready', now_text
   write_job(id, job)
   count('waiting', lane, queue, -1)
@@ -32,6 +34,7 @@ for at = 3, #ARGV do
     local home = home_of(job)
     expect('zset', 'ready:fresh:' .. home, 'ready:retry:' .. home, 'ready:retry:' .. job[QUEUE], 'ready:fresh:' .. job[QUEUE])
     expect_forward(ARGV[at], home)
+    expect_parked(job)
     if job[SCHEDULE] ~= '' then
       expect('set', unfinished_of(job[SCHEDULE]))
     end

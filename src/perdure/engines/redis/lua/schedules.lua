@@ -1,7 +1,7 @@
 -- schedules: a page of schedules by name.
 -- KEYS: the store's prefix.
 -- ARGV: now, sender, the last name of the page before ('' for the first page), limit, whether names descend ('1' or '').
--- Returns: of each its document, when it was last named, and whether a job of it is unfinished.
+-- Returns: each as fragments/show_schedule.lua shows it.
 -- Guarantees: reads only. Looks at no more schedules than the limit.
 --+ start
 --+ show_schedule

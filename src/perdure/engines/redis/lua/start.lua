@@ -7,10 +7,11 @@
 --+ start
 --+ many
 --+ room
+--+ lease
 local worker = ARGV[3]
 expect('zset', 'workers')
 expect('hash', 'records')
-if not redis.call('ZSCORE', prefix .. 'workers', worker) then
+if not lease_of(worker) then
   return {}
 end
 

@@ -15,6 +15,7 @@
 local fence, worker, joined, heads = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local WIDTH = 36
 expect('zset', 'ended')
+expect('set', 'vanished')
 expect('set', 'running:' .. worker)
 expect('set', 'cancelling:' .. worker)
 

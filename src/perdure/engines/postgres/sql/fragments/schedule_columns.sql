@@ -1,4 +1,4 @@
--- The columns of a schedule in the order that schedules.py reads them; the last says whether a job of it is unfinished.
+-- The columns of a schedule in the order that schedules.py reads them; the third says whether a job of it is unfinished.
 schedules.document,
     schedules.named_at,
     (
@@ -8,4 +8,5 @@ schedules.document,
             jobs.schedule = schedules.name
             AND jobs.ended_at IS NULL
         LIMIT 1
-    ) IS NOT NULL
+    ) IS NOT NULL,
+    schedules.name

@@ -1,4 +1,5 @@
 -- How many jobs each queue has by state and lane: changes are gathered, and written once per counter.
+--+ counter
 local changes = {}
 
 -- A line is `lane:queue`.
@@ -13,8 +14,8 @@ end
 
 local function write_counts()
   for field, by in pairs(changes) do
-    if by ~= 0 and redis.call('HINCRBY', prefix .. 'counts', field, by) <= 0 then
-      redis.call('HDEL', prefix .. 'counts', field)
+    if by ~= 0 then
+      change_counter(prefix .. 'counts', field, by)
     end
   end
 end

@@ -7,8 +7,8 @@ end
 
 local function write_forward_counts()
   for state, by in pairs(forward_changes) do
-    if by ~= 0 and redis.call('HINCRBY', prefix .. 'forward_counts', state, by) <= 0 then
-      redis.call('HDEL', prefix .. 'forward_counts', state)
+    if by ~= 0 then
+      change_counter(prefix .. 'forward_counts', state, by)
     end
   end
 end
@@ -35,8 +35,12 @@ local function begin_forward(id, attempt, queue, sink)
   count_forward('pending', 1)
 end
 
--- Refuses keys of the wrong kind before the first write.
+-- Refuses keys of the wrong type before the first write; the record of the forward may name another queue than its job.
 local function expect_forward(id, queue)
   expect('hash', 'forward_counts', 'forward:' .. id)
   expect('zset', 'forwards:' .. queue)
+  local named = redis.call('HGET', prefix .. 'forward:' .. id, 'queue')
+  if named and named ~= queue then
+    expect('zset', 'forwards:' .. named)
+  end
 end

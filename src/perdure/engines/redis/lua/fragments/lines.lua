@@ -1,16 +1,9 @@
 -- Lines of jobs: ready ones by queue and lane, waiting ones by time; whoever may be waiting for them is told.
 --+ bell
+--+ place
 local lines = {}
 local left = {}
 local is_news = false
-
--- A job's place: its run_at in eighteen digits, then its id, so that places sort by bytes as they should by time.
-local function place(run_at, id)
-  if string.sub(run_at, 1, 1) == '-' then
-    run_at = '0'
-  end
-  return string.rep('0', 18 - #run_at) .. run_at .. ':' .. id
-end
 
 local function ready_line(lane, queue)
   return prefix .. 'ready:' .. lane .. ':' .. queue
@@ -32,16 +25,16 @@ end
 local function stand(state, lane, queue, priority, run_at, id)
   local members = line_of(state, lane, queue)
   local at = #members + 1
-  members[at], members[at + 1] = state == 'ready' and -priority or 0, place(run_at, id)
+  members[at], members[at + 1] = state == 'ready' and -priority or 0, place_of(run_at, id)
 end
 
 -- Takes a job out of where its state says.
 local function leave(state, lane, queue, run_at, id)
   if state == 'ready' then
-    redis.call('ZREM', ready_line(lane, queue), place(run_at, id))
+    redis.call('ZREM', ready_line(lane, queue), place_of(run_at, id))
     left[queue] = true
   else
-    redis.call('ZREM', prefix .. 'waiting', place(run_at, id))
+    redis.call('ZREM', prefix .. 'waiting', place_of(run_at, id))
   end
 end
 

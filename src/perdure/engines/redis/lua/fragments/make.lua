@@ -36,7 +36,7 @@ local function look_at_kind(number, first)
   kinds[number] = {
     task = task, queue = queue, state = state, schedule = schedule, number = 0,
     head = table.concat(head, '\255'), tail = table.concat(tail, '\255'),
-    members = line_of(state, 'fresh', queue), score = state == 'ready' and -priority or 0, place = place(run_at, '')
+    members = line_of(state, 'fresh', queue), score = state == 'ready' and -priority or 0, place = place_of(run_at, '')
   }
   return kinds[number]
 end
@@ -63,7 +63,7 @@ local function make(kind, id, unique, args, long_args)
   end
 end
 
--- The counters come first: they need memory, and a key of another kind stops the script here.
+-- The counters come first: they need memory, so that a full server refuses the whole batch.
 local function write_made()
   for _, kind in pairs(kinds) do
     count(kind.state, 'fresh', kind.queue, kind.number)

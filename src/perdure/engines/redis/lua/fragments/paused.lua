@@ -4,5 +4,5 @@ local function is_paused(queue)
     return false
   end
   local ends_at = redis.call('HGET', prefix .. 'paused_until', queue)
-  return not ends_at or tonumber(ends_at) > now
+  return (tonumber(ends_at or '') or math.huge) > now
 end

@@ -8,9 +8,18 @@ local LANE, QUEUE, UNIQUE, SCHEDULE, TASK, PRIORITY, RUN_AT, ORIGIN, REPLAYED_AT
 local CREATED_AT, MAX_ATTEMPTS, DELIVERY, ARGS = 25, 26, 28, 31
 local WHOLE = '^' .. string.rep('([^\255]*)\255', 31) .. '$'
 
--- The fields of a record; none of no record.
+local STATES = {waiting = true, ready = true, running = true, succeeded = true, dead = true, cancelled = true}
+
+-- The fields of a record; none of no record. One that cannot be read is set aside: to the scripts there is no such job.
 local function fields_of(record)
-  return record and {string.match(record, WHOLE)} or {}
+  local job = record and {string.match(record, WHOLE)} or {}
+  if not STATES[job[STATE] or ''] or not tonumber(job[ATTEMPT]) or not tonumber(job[PRIORITY])
+    or not tonumber(job[RUN_AT]) or not tonumber(job[CREATED_AT])
+    or (job[ENDED_AT] ~= '' and not tonumber(job[ENDED_AT]))
+  then
+    return {}
+  end
+  return job
 end
 
 local function read_job(id)

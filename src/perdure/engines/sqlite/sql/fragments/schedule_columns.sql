@@ -1,4 +1,4 @@
--- The columns of a schedule in the order that schedules.py reads them; the last says whether a job of it is unfinished.
+-- The columns of a schedule in the order that schedules.py reads them; the third says whether a job of it is unfinished.
 perdure_schedules.document,
 perdure_schedules.named_at,
 EXISTS (
@@ -7,4 +7,5 @@ EXISTS (
     WHERE
         perdure_jobs.schedule = perdure_schedules.name
         AND perdure_jobs.ended_at IS NULL
-)
+),
+perdure_schedules.name
