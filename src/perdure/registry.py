@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -21,6 +22,8 @@ from perdure.model.retry import Retry
 from perdure.model.schedule import Definition
 from perdure.runtime.handler import Handler
 from perdure.task import Task
+
+_log = logging.getLogger("perdure")
 
 
 class Registry:
@@ -201,7 +204,10 @@ class Registry:
     def _resolve(self, job: Job, queue: str) -> Policy:
         task = self._find(job.task)
         own = None if task is None else task.policy
-        return resolve(job, own, self._queue_policy(queue), self._policy)
+        found = resolve(job, own, self._queue_policy(queue), self._policy)
+        if job.retry is not None and found.retry_origin != "job":
+            _name_unreadable(job.retry, job.id)
+        return found
 
     def _queue_policy(self, name: str) -> QueuePolicy:
         """What the code says about a queue; the retry policy of the configuration file is above the code's."""
@@ -238,3 +244,19 @@ def _plain_job(task: Task[..., Any], now: datetime) -> Job:
         delivery=task.delivery,
         created_at=now,
     )
+
+
+_named: set[str] = set()
+_MOST_NAMED = 1000
+"""How many unreadable policies are remembered as named in the log."""
+
+
+def _name_unreadable(text: str, job_id: str) -> None:
+    """Say once that a policy cannot be read, with the first job that has it."""
+    if text not in _named:
+        if len(_named) >= _MOST_NAMED:
+            _named.clear()
+        _named.add(text)
+        _log.warning(
+            "The retry policy %.80r of job %s cannot be read; the policy of its task, queue or app holds.", text, job_id
+        )

@@ -6,9 +6,10 @@ import logging
 
 import pytest
 from msgspec import structs
-from tests.conformance.scene import SECOND, Scene, failure, success
+from tests.conformance.scene import SECOND, Scene, death, failure, success
 from tests.servers.damage import Damager
 
+from perdure.model.job import JobId
 from perdure.model.queue_settings import QueueSettings
 from perdure.store.reads import JobFilter
 
@@ -168,6 +169,60 @@ def test_a_worker_a_setting_and_an_attempt_that_cannot_be_read_hide_no_other(sce
     assert found == {("worker", None), ("setting", None), ("attempt", None)}
     assert [damager.record(*what) for what in (("worker", "two"), ("setting", "mail"), ("attempt", job.id))] == kept
     assert scene.store.beat(scene.worker("two"), 30 * SECOND).wait().held == ()
+
+
+def test_a_retry_policy_that_cannot_be_read_is_named_and_the_job_runs_all_the_same(scene: Scene) -> None:
+    bad, _ = scene.enqueue(retry="sometimes("), scene.enqueue(retry="exponential(2s, later=5)")
+    (fault,) = all_faults(scene)
+    assert (fault.kind, fault.name, fault.repair) == ("policy", bad, None)
+    assert len(scene.fetch(scene.worker())) == 2
+
+
+@pytest.mark.leaves_damage
+def test_no_value_of_a_jobs_record_stops_a_verb_or_costs_another_job(scene: Scene, damager: Damager) -> None:
+    for field, value in damager.ways:
+        worker = scene.worker()
+        bad, good = scene.enqueue(), scene.enqueue()
+        late = scene.enqueue(delay=SECOND)
+        for job_id in (bad, late):
+            damager.spoil(job_id, field, value)
+        scene.pass_time(SECOND)
+        where = f"{field} = {value!r}"
+        scene.store.promote(100).wait()
+        claimed = {job.id: job for job in scene.fetch(worker)}
+        assert good in claimed, where
+        assert scene.end(claimed[good], success(claimed[good])), where
+        use_reads(scene, bad)
+        assert not {bad, late} & {job.id for job in scene.fetch(worker)}, f"{where}: handed out again"
+        for job_id in (bad, late):
+            if job_id in claimed:
+                scene.end(claimed[job_id], death(claimed[job_id]))
+        scene.store.cancel([bad, late], "unwanted").wait()
+        scene.store.retry([bad, late]).wait()
+        for job in scene.fetch(worker):
+            scene.end(job, success(job))
+        scene.store.prune(0 * SECOND, 100).wait()
+    scene.pass_time(60 * SECOND)
+    scene.store.reap(100).wait()
+
+
+def use_reads(scene: Scene, job_id: JobId) -> None:
+    """Everything that reads jobs."""
+    store = scene.store
+    store.get([job_id]).wait()
+    store.history(job_id, 10).wait()
+    store.queues().wait()
+    for state in (None, "ready", "waiting", "dead", "running"):
+        where = JobFilter(state=state)
+        store.list(where, limit=10).wait()
+        store.list(JobFilter(state=state, error="x"), limit=10).wait()
+        store.count(where).wait()
+    store.groups(JobFilter(), 10).wait()
+    for state in ("succeeded", "dead", "waiting"):
+        store.recent(state, 10).wait()
+    store.forward(["mail"], 10, SECOND).wait()
+    store.workers().wait()
+    all_faults(scene)
 
 
 def all_faults(scene: Scene) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from tests.conformance.test_forward import tried
 from tests.servers.redis import RedisServer
 from tests.servers.redis_books import audit
 
+from perdure import App, Settings
 from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.fetch import set_aside
@@ -34,6 +36,18 @@ from perdure.store.schedules import Firing
 PREFIX = "{perdure}:"
 DELIVERY = Record.__struct_fields__.index("delivery")
 Verb = Callable[[], Any]
+HIDE = """
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  redis.call('RENAME', KEYS[1], 'kept')
+end
+redis.call('SET', KEYS[1], 'something else')
+"""
+SHOW = """
+redis.call('DEL', KEYS[1])
+if redis.call('EXISTS', 'kept') == 1 then
+  redis.call('RENAME', 'kept', KEYS[1])
+end
+"""
 DELETED = {"deregister": ["worker:worker-1"], "reap": ["worker:lost"]}
 """Keys that a script deletes whole, whatever they hold."""
 
@@ -299,3 +313,43 @@ def test_a_counter_that_holds_no_number_stops_nobody_and_is_counted_as_nothing(o
     assert [queue.ready for queue in own.store.queues().wait()] == [0]
     assert own.store.count(JobFilter(state="ready")).wait() == 0
     server.ask("HDEL", PREFIX + "counts", "ready:fresh:mail")
+
+
+@pytest.mark.parametrize("name", ["vanished", "running", "counts", "ended"])
+async def test_no_job_is_lost_while_a_key_holds_something_else_for_a_moment(server: RedisServer, name: str) -> None:
+    app = App(server.url, settings=Settings(poll=timedelta(seconds=0.1)))
+    jobs = 300
+
+    @app.task
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+
+    await app.enqueue_many_async([work.bind() for _ in range(jobs)])
+    worker = app.make_worker(concurrency=20)
+    running = asyncio.create_task(worker.run())
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not is_so():
+                await asyncio.sleep(0.005)
+
+    def done() -> int:
+        return app.store.count(JobFilter(state="succeeded")).wait()
+
+    try:
+        await until(lambda: done() > 20)
+        key = PREFIX + name
+        if name == "running":
+            key = server.ask("KEYS", PREFIX + "running:*")[0].decode()
+        with server.client() as client:
+            # In one step each, so that no change of the worker falls between.
+            client.eval(HIDE, 1, key)
+            await until(lambda: bool(worker.problems()))
+            client.eval(SHOW, 1, key)
+        await until(lambda: done() == jobs)
+    finally:
+        worker.stop()
+        await asyncio.wait_for(running, 60)
+        app.close()
+    with server.client() as client:
+        assert audit(client, "{perdure}") == []

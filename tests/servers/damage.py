@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,12 @@ class Damager(Protocol):
     """What can be done to the records of one engine."""
 
     has_counters: bool
+    ways: Sequence[tuple[str, Any]]
+    """Fields of a job's record, each with a value that it cannot have."""
+
+    def spoil(self, job_id: str, field: str, value: Any) -> None:
+        """Give a field of a job's record such a value."""
+        ...
 
     def document(self, schedule: str, document: str) -> None:
         """Put another document in the place of a schedule's."""
@@ -59,10 +66,14 @@ class SqlDamager:
 
     has_counters = False
 
-    def __init__(self, connection: Any, mark: str, tables: str) -> None:
+    def __init__(self, connection: Any, mark: str, tables: str, ways: Sequence[tuple[str, Any]]) -> None:
         self._connection = connection
         self._mark = mark
         self._tables = tables
+        self.ways = ways
+
+    def spoil(self, job_id: str, field: str, value: Any) -> None:
+        self._do(f"UPDATE @jobs SET {field} = ? WHERE id = ?", value, job_id)
 
     def _do(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.cursor()
@@ -118,6 +129,18 @@ class RedisDamager:
     """For Redis and Valkey."""
 
     has_counters = True
+    ways = [
+        (field, value)
+        for field in ("attempt", "failures", "recoveries", "priority", "run_at", "created_at", "timeout", "delay")
+        for value in (b"some", b"9" * 30)
+    ] + [
+        (field, value)
+        for field in ("state", "lane", "delivery", "queue", "task", "unique", "schedule", "retry", "reason", "origin")
+        for value in (b"=\xc3\x28", b"=later")
+    ]
+
+    def spoil(self, job_id: str, field: str, value: bytes) -> None:
+        self.fields(job_id, **{field: value})
 
     def __init__(self, directory: Path) -> None:
         self.client = redis.client_of(redis.shared_server())
@@ -182,7 +205,11 @@ class RedisDamager:
 def sqlite_damager(directory: Path) -> Damager:
     connection = sqlite3.connect(directory / "store.db")
     connection.execute("PRAGMA ignore_check_constraints = ON")
-    return SqlDamager(connection, "?", "perdure_")
+    numbers = ("attempt", "failures", "recoveries", "priority", "run_at", "created_at", "timeout", "delay", "tick_at")
+    texts = ("state", "lane", "delivery", "task", "retry", "reason", "origin", "schedule", "error")
+    ways = [(name, value) for name in numbers for value in ("some", b"\xff", 2**62, 1.5)]
+    ways += [(name, value) for name in texts for value in (b"\xff\x00", "later")]
+    return SqlDamager(connection, "?", "perdure_", [*ways, ("args", 5)])
 
 
 def postgres_damager(directory: Path) -> Damager:
@@ -191,7 +218,12 @@ def postgres_damager(directory: Path) -> Damager:
         connection.execute(f"ALTER TABLE jobs DROP CONSTRAINT {name}")
     connection.execute("ALTER TABLE queue_settings DROP CONSTRAINT queue_settings_concurrency_check")
     connection.commit()
-    return SqlDamager(connection, "%s", "")
+    connection.execute("ALTER TABLE jobs DROP CONSTRAINT jobs_lane_check, DROP CONSTRAINT jobs_delivery_check")
+    connection.commit()
+    numbers = ("run_at", "created_at", "timeout", "delay", "started_at", "replayed_at", "parked_at", "tick_at")
+    ways = [(name, 2**62) for name in numbers]
+    ways += [(name, "later") for name in ("lane", "delivery", "state", "error", "retry", "reason")]
+    return SqlDamager(connection, "%s", "", ways)
 
 
 def redis_damager(directory: Path) -> Damager:

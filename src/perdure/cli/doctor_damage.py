@@ -30,6 +30,7 @@ _REMEDIES: dict[RecordKind, str] = {
     "pause": "run 'perdure queues resume' or 'perdure queues pause' for this queue",
     "note": "nothing: it goes when its time is over; until then use another idempotency key",
     "worker": "nothing: it goes when its lease has run out; restart that worker if it is to be seen",
+    "policy": f"{_UPGRADE}; else nothing: the policy of its task, queue or app holds",
     "counter": "run 'perdure doctor --repair'",
     "queue": "run 'perdure doctor --repair'",
     "key": "find out who wrote it, and rename or delete the key; then run 'perdure doctor --repair'",

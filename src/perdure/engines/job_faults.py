@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
+from perdure.errors import BadPolicy
 from perdure.model.job import Job
+from perdure.model.policy_parser import parse_stored_policy
 from perdure.model.state import LIVE
 from perdure.store.audit import Fault
 
@@ -12,6 +14,24 @@ DAMAGED = "damaged"
 """The reason of a dead job that could not be read when it was claimed."""
 PUT_BACK = "put it back into its queue"
 HAND_ON = "let `reap` decide about it, as for any job of a vanished worker"
+
+
+def faults_of(jobs: Iterable[Job], workers: Container[str]) -> list[Fault]:
+    """What is wrong with some jobs."""
+    found = [fault for job in jobs for fault in (job_fault(job, workers), policy_fault(job))]
+    return [fault for fault in found if fault is not None]
+
+
+def policy_fault(job: Job) -> Fault | None:
+    """What is wrong with the job's own retry policy, while that still matters."""
+    if job.retry is None or job.is_final:
+        return None
+    try:
+        parse_stored_policy(job.retry)
+    except BadPolicy as error:
+        problem = f"the job's own retry policy cannot be read: {error.message}"
+        return Fault(kind="policy", name=job.id, problem=problem)
+    return None
 
 
 def job_fault(job: Job, workers: Container[str]) -> Fault | None:

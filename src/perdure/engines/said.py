@@ -47,6 +47,8 @@ def to_queues(
     """The queues by name, from rows of queues, queues_paused and settings."""
     found: dict[str, dict[str, Any]] = {}
     for queue, state, lane, jobs, earliest in numbers:
+        if readable("queue", queue, partial(_checked_name, queue)) is None:
+            continue
         if readable("job", f"of queue {queue}", partial(one_of, state, STATES, "its state")) is None:
             continue
         known = found.setdefault(queue, {})
@@ -66,6 +68,12 @@ def to_queues(
     for queue, said in to_all_settings(settings).items():
         found.setdefault(queue, {})["settings"] = said
     return [QueueInfo(name=name, **found[name]) for name in sorted(found)]
+
+
+def _checked_name(queue: object) -> str:
+    if not isinstance(queue, str):
+        raise TypeError("its name is no text")
+    return queue
 
 
 def _to_pause(paused_at: int, paused_until: int | None, reason: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -115,6 +116,14 @@ def checked_job(job: Job) -> Job:
     if not isinstance(job.max_attempts, int | None):
         raise TypeError("its max_attempts is no whole number")
     return job
+
+
+def moment_or_none(decode: Callable[[], datetime | None]) -> datetime | None:
+    """When the next of something is due; None when that cannot be read: its reader looks again at its next poll."""
+    try:
+        return decode()
+    except UNREADABLE:
+        return None
 
 
 def damaged_note(kind: str, key: str) -> RecordDamaged:

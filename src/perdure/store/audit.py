@@ -15,9 +15,9 @@ import msgspec
 from perdure.store.reply import Reply
 
 RecordKind = Literal[
-    "job", "attempt", "forward", "schedule", "setting", "pause", "note", "worker", "counter", "queue", "key"
+    "job", "attempt", "forward", "schedule", "setting", "pause", "note", "worker", "counter", "queue", "key", "policy"
 ]
-"""queue: the line of jobs of a queue · key: a key of Redis."""
+"""policy: a job's own retry policy · queue: the line of jobs of a queue · key: a key of Redis."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from perdure.engines.job_faults import job_fault
+from perdure.engines.job_faults import faults_of
 from perdure.engines.postgres import forwards, notes, queues, reads, schedules
 from perdure.engines.postgres.rows import is_id, to_job, to_text
 from perdure.engines.postgres.verb import Script, Step, Verb
@@ -71,7 +71,7 @@ def _jobs(after: str | None, limit: int) -> Script[Audited]:
     rows = yield Step("audit_jobs", {"after": after, "limit": limit})
     with collecting() as found:
         jobs = each_readable("job", rows, lambda row: row[0], to_job)
-    found += [fault for job in jobs if (fault := job_fault(job, workers)) is not None]
+    found += faults_of(jobs, workers)
     return Audited(faults=tuple(found), cursor=f"jobs:{rows[-1][0]}" if len(rows) == limit else "attempts:0:")
 
 

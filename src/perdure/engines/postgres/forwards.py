@@ -20,7 +20,7 @@ from perdure.engines.postgres.rows import (
     to_text,
 )
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
-from perdure.engines.set_aside import each_readable
+from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import JobId
 from perdure.store.forwards import DueForwards
@@ -67,11 +67,11 @@ def _forward(queues: Sequence[str], limit: int, lease: timedelta) -> Script[DueF
     due = yield Step("forward_next", {"queues": names})
     # Idle polls only read.
     if not due or not due[0][1]:
-        return DueForwards(forwards=(), next_at=to_moment(due[0][0]) if due else None)
+        return DueForwards(forwards=(), next_at=moment_or_none(lambda: to_moment(due[0][0] if due else None)))
     rows = yield Step("forward", values)
     due = yield Step("forward_next", {"queues": names})
     found = read(rows)
-    return DueForwards(forwards=tuple(found), next_at=to_moment(due[0][0]) if due else None)
+    return DueForwards(forwards=tuple(found), next_at=moment_or_none(lambda: to_moment(due[0][0] if due else None)))
 
 
 def _forwarded(tried: Sequence[Tried]) -> Script[list[bool]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.notes import NOTES_AT_ONCE
@@ -12,7 +13,7 @@ from perdure.engines.postgres.scan_start import ScanStart
 from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.engines.renewal import to_renewal
-from perdure.engines.set_aside import each_readable
+from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
@@ -42,7 +43,9 @@ def _promote(limit: int, slow: SlowClaims) -> Script[Promoted]:
     slow.waiting.observe(since, reached, count, took)
     if count:
         slow.moved_back(first_run_at)
-    return Promoted(count=count, next_run_at=to_moment(next_run_at), now=from_microseconds(now))
+    return Promoted(
+        count=count, next_run_at=moment_or_none(partial(to_moment, next_run_at)), now=from_microseconds(now)
+    )
 
 
 def _reap(limit: int, silent: Sequence[Renewal] | None) -> Script[Reaped]:

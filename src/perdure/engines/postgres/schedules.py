@@ -10,7 +10,7 @@ from perdure.clock import from_microseconds
 from perdure.engines.postgres.enqueue import to_row
 from perdure.engines.postgres.rows import from_batch, from_moment, from_optional_text, from_text, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
-from perdure.engines.set_aside import each_readable
+from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
 
@@ -108,7 +108,11 @@ def _due(limit: int) -> Script[Due]:
         asked = len(due) + limit
     if due and not found:
         ((next_at,),) = yield Step("due_later")
-    return Due(now=from_microseconds(now), schedules=tuple(found[: max(0, limit)]), next_at=to_moment(next_at))
+    return Due(
+        now=from_microseconds(now),
+        schedules=tuple(found[: max(0, limit)]),
+        next_at=moment_or_none(lambda: to_moment(next_at)),
+    )
 
 
 def _fire(firings: Sequence[Firing]) -> Script[list[bool]]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from perdure.engines.job_faults import policy_fault
 from perdure.engines.redis import forwards, notes, queues, reads, schedules, workers
 from perdure.engines.redis.keys import KEYS
 from perdure.engines.redis.record import to_job
@@ -147,6 +148,8 @@ def _jobs(place: _Place, limit: int) -> Verb[Audited]:
             )
             read = partial(to_attempt, JobId(to_name(job_id)))
             each_readable("attempt", attempts, partial(_attempt_name, job_id), read)
+            if job is not None and (policy := policy_fault(job)) is not None:
+                found.append(policy)
             if fault == b"no record" or (job is not None and fault in _FAULTS):
                 problem, what = _FAULTS[fault]
                 found.append(Fault(kind="job", name=to_name(job_id), problem=problem, repair=what, detail="job"))

@@ -11,7 +11,7 @@ from perdure.engines.redis.filter import LOOK_AT, Search, dead_among
 from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.rows import from_duration, to_count, to_fields
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
-from perdure.engines.set_aside import each_readable, one_of, readable
+from perdure.engines.set_aside import each_readable, moment_or_none, one_of, readable
 from perdure.model.forward import FORWARD_STATES, Forward, ForwardState, Tried
 from perdure.model.job import JobId
 from perdure.store.forwards import DueForwards
@@ -30,7 +30,7 @@ def forward(queues: Sequence[str], limit: int, lease: timedelta) -> Verb[DueForw
     next_at, claimed = yield Call("forward", arguments, is_write=True)
     pairs = zip(claimed[::2], claimed[1::2], strict=True)
     found = each_readable("forward", pairs, lambda pair: pair[0], lambda pair: _to_forward(*pair))
-    return DueForwards(forwards=tuple(found), next_at=to_moment(next_at))
+    return DueForwards(forwards=tuple(found), next_at=moment_or_none(lambda: to_moment(next_at)))
 
 
 def forwarded(tried: Sequence[Tried]) -> Verb[list[bool]]:

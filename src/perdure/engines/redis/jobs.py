@@ -15,7 +15,7 @@ from perdure.engines.redis.record import to_job, to_moment
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
 from perdure.engines.renewal import to_renewal
-from perdure.engines.set_aside import readable
+from perdure.engines.set_aside import moment_or_none, readable
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
@@ -31,7 +31,11 @@ def promote(limit: int) -> Verb[Promoted]:
         number, next_run_at, now = yield Call("promote", (asked,), is_write=True)
         count, left = count + number, left - asked
         if number < asked or left == 0:
-            return Promoted(count=count, next_run_at=to_moment(next_run_at), now=from_microseconds(int(now)))
+            return Promoted(
+                count=count,
+                next_run_at=moment_or_none(partial(to_moment, next_run_at)),
+                now=from_microseconds(int(now)),
+            )
 
 
 def reap(limit: int, silent: Sequence[Renewal] | None) -> Verb[Reaped]:

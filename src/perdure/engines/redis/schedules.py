@@ -12,7 +12,7 @@ from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.redis.enqueue import JOB_WIDTH, KIND_WIDTH, to_arguments
 from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
-from perdure.engines.set_aside import each_readable, readable
+from perdure.engines.set_aside import each_readable, moment_or_none, readable
 from perdure.model.schedule import Schedule
 from perdure.store.schedules import Due, Firing
 
@@ -73,7 +73,11 @@ def due(limit: int) -> Verb[Due]:
         asked = len(found) + wanted
     if len(readables) < len(found) and not readables:
         next_at = later
-    return Due(now=from_microseconds(int(now)), schedules=tuple(readables[:wanted]), next_at=to_moment(next_at))
+    return Due(
+        now=from_microseconds(int(now)),
+        schedules=tuple(readables[:wanted]),
+        next_at=moment_or_none(lambda: to_moment(next_at)),
+    )
 
 
 def fire(firings: Sequence[Firing]) -> Verb[list[bool]]:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
-from perdure.engines.job_faults import job_fault
+from perdure.engines.job_faults import faults_of
 from perdure.engines.set_aside import collecting, each_readable, to_name, why_unreadable
 from perdure.engines.sqlite import forwards, notes, queues, reads, schedules
 from perdure.engines.sqlite.request import Work
@@ -93,7 +93,7 @@ def _jobs(connection: sqlite3.Connection, after: int, limit: int) -> Audited:
     rows = read_rows(connection, statement("audit_jobs"), {"after": after, "limit": limit})
     with collecting() as found:
         jobs = each_readable("job", rows, lambda row: to_name(row[0]), lambda row: to_job(row[:-1]))
-    found += [fault for job in jobs if (fault := job_fault(job, workers)) is not None]
+    found += faults_of(jobs, workers)
     cursor = f"jobs:{rows[-1][-1]}" if len(rows) == limit else "attempts:0:"
     return Audited(faults=tuple(found), cursor=cursor)
 

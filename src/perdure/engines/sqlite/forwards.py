@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from perdure.engines.set_aside import each_readable, one_of, to_name
+from perdure.engines.set_aside import each_readable, moment_or_none, one_of, to_name
 from perdure.engines.sqlite.filter import filtered, parameters
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import Row, from_duration, from_ids, read_rows, to_moment
@@ -28,7 +28,7 @@ def peek_forward(connection: sqlite3.Connection, now: int, queues: Sequence[str]
     next_at = _next_at(connection, queues)
     if next_at is not None and next_at <= now:
         return NOT_ANSWERED
-    return DueForwards(forwards=(), next_at=to_moment(next_at))
+    return DueForwards(forwards=(), next_at=moment_or_none(lambda: to_moment(next_at)))
 
 
 def forward(
@@ -38,7 +38,7 @@ def forward(
     rows = connection.execute(statement("forward"), values).fetchall()
     return DueForwards(
         forwards=tuple(each_readable("forward", rows, lambda row: to_name(row[0]), _to_forward)),
-        next_at=to_moment(_next_at(connection, queues)),
+        next_at=moment_or_none(lambda: to_moment(_next_at(connection, queues))),
     )
 
 

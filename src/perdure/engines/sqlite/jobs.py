@@ -11,7 +11,7 @@ import msgspec
 
 from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.renewal import to_renewal
-from perdure.engines.set_aside import readable
+from perdure.engines.set_aside import moment_or_none, readable
 from perdure.engines.sqlite.notes import NOTES_AT_ONCE
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import Row, from_duration, read_rows, to_job, to_moment
@@ -26,12 +26,16 @@ def peek_promote(connection: sqlite3.Connection, now: int) -> Promoted | NotAnsw
     next_run_at = _next_run_at(connection)
     if next_run_at is not None and next_run_at <= now:
         return NOT_ANSWERED
-    return Promoted(count=0, next_run_at=to_moment(next_run_at), now=from_microseconds(now))
+    return Promoted(count=0, next_run_at=moment_or_none(partial(to_moment, next_run_at)), now=from_microseconds(now))
 
 
 def promote(connection: sqlite3.Connection, now: int, limit: int) -> Promoted:
     count = connection.execute(statement("promote"), {"now": now, "limit": limit}).rowcount
-    return Promoted(count=count, next_run_at=to_moment(_next_run_at(connection)), now=from_microseconds(now))
+    return Promoted(
+        count=count,
+        next_run_at=moment_or_none(partial(to_moment, _next_run_at(connection))),
+        now=from_microseconds(now),
+    )
 
 
 def peek_reap(
@@ -71,7 +75,7 @@ def cancel(connection: sqlite3.Connection, now: int, ids: Sequence[JobId], reaso
 
 def _next_run_at(connection: sqlite3.Connection) -> int | None:
     (run_at,) = connection.execute(statement("promote_next")).fetchone()
-    return None if run_at is None else int(run_at)
+    return run_at if isinstance(run_at, int) else None
 
 
 def _orphans(

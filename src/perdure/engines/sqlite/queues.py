@@ -8,19 +8,20 @@ from datetime import datetime
 
 from perdure.clock import to_microseconds
 from perdure.engines.said import from_settings, to_all_settings, to_queues, to_settings
+from perdure.engines.sqlite.rows import read_rows
 from perdure.engines.sqlite.sql import statement
 from perdure.model.queue_settings import QueueSettings
 from perdure.store.reads import QueueInfo
 
 
 def queues(connection: sqlite3.Connection, now: int) -> list[QueueInfo]:
-    numbers = connection.execute(statement("queues")).fetchall()
-    paused = connection.execute(statement("queues_paused"), {"now": now}).fetchall()
-    return to_queues(numbers, paused, connection.execute(statement("settings")).fetchall())
+    numbers = read_rows(connection, statement("queues"))
+    paused = read_rows(connection, statement("queues_paused"), {"now": now})
+    return to_queues(numbers, paused, read_rows(connection, statement("settings")))
 
 
 def settings(connection: sqlite3.Connection, now: int) -> dict[str, QueueSettings]:
-    return to_all_settings(connection.execute(statement("settings")).fetchall())
+    return to_all_settings(read_rows(connection, statement("settings")))
 
 
 def pause(connection: sqlite3.Connection, now: int, queue: str, reason: str | None, until: datetime | None) -> bool:

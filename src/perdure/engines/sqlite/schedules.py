@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from perdure.clock import from_microseconds
-from perdure.engines.set_aside import each_readable
+from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.engines.sqlite.enqueue import enqueue
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import Row, from_moment, read_rows, to_moment
@@ -69,7 +69,11 @@ def due(connection: sqlite3.Connection, now: int, limit: int) -> Due:
         asked = len(rows) + limit
     if rows and not found:
         (next_at,) = connection.execute(statement("due_later"), {"now": now}).fetchone()
-    return Due(now=from_microseconds(now), schedules=tuple(found[: max(0, limit)]), next_at=to_moment(next_at))
+    return Due(
+        now=from_microseconds(now),
+        schedules=tuple(found[: max(0, limit)]),
+        next_at=moment_or_none(lambda: to_moment(next_at)),
+    )
 
 
 def peek_fire(connection: sqlite3.Connection, now: int, firings: Sequence[Firing]) -> list[bool] | NotAnswered:
