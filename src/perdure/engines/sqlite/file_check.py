@@ -19,6 +19,7 @@ from perdure.clock import SystemClock
 from perdure.engines.sqlite.fault import is_busy, primary_code
 from perdure.engines.sqlite.log import MAGIC
 from perdure.errors import EngineError, EngineLost
+from perdure.exhaustion import is_exhaustion
 
 LOOK_EVERY = 0.25
 """The fewest seconds between two looks while nothing is written."""
@@ -141,7 +142,12 @@ class FileCheck:
 
     def _check_log(self) -> None:
         """Check that the log has its beginning: after a truncation there are zeros, or later frames only."""
-        file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            if is_exhaustion(error):
+                return  # no descriptor is left for the moment, which says nothing about the file
+            raise
         try:
             beginning = os.pread(file, 4, 0)
         finally:
