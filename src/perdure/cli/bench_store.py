@@ -31,6 +31,7 @@ from perdure.store.forwards import DueForwards
 from perdure.store.jobs import Ended, Promoted, Reaped
 from perdure.store.reply import Reply
 from perdure.store.schedules import Due
+from perdure.store.workers import Renewal
 from perdure.wording import plural
 
 T = TypeVar("T")
@@ -206,7 +207,7 @@ class NarrowStore:
     def promote(self, limit: int) -> Reply[Promoted]:
         return Answered(Promoted(count=0, next_run_at=None, now=SystemClock().now()))
 
-    def reap(self, limit: int) -> Reply[Reaped]:
+    def reap(self, limit: int, silent: Sequence[Renewal] | None = None) -> Reply[Reaped]:
         return Answered(Reaped(workers=(), jobs=()))
 
     def prune(self, older_than: timedelta, limit: int) -> Reply[int]:
