@@ -15,11 +15,11 @@ from tests.conformance.scene import a_want, death, failure
 from tests.engine_postgres.scene import RealScene
 
 from perdure.clock import SystemClock
-from perdure.engines.postgres import claim_ranges, fetch
+from perdure.engines.postgres import claim_ranges
 from perdure.engines.postgres.claim_ranges import QueueRanges
 from perdure.engines.postgres.sql import statement
 from perdure.engines.postgres.store import PostgresStore
-from perdure.errors import LeaseLost
+from perdure.errors import EngineError, LeaseLost
 from perdure.model.change import Change
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import Want
@@ -240,13 +240,14 @@ def test_a_job_enqueued_with_a_run_at_in_the_past_comes_at_once(line: Line) -> N
 
 
 def test_a_job_whose_priority_is_raised_comes_at_once(line: Line) -> None:
-    first = line.enqueue()
-    second = line.enqueue()
-    line.enqueue(priority=9)
-    assert len(line.claim(1)) == 1
-    assert line.store.change([second], Change(priority=9)).wait() == ["changed"]
-    assert [job.id for job in line.claim(1)] == [second]
-    assert [job.id for job in line.claim(1)] == [first]
+    for _ in range(8):
+        line.enqueue()
+    raised = line.enqueue()
+    # Each of these finds nothing of a higher priority, so that their places are passed.
+    for _ in range(6):
+        assert [job.priority for job in line.claim(1)] == [0]
+    assert line.store.change([raised], Change(priority=9)).wait() == ["changed"]
+    assert [job.id for job in line.claim(1)] == [raised]
 
 
 def test_a_paused_queue_gives_all_its_jobs_when_it_is_resumed(line: Line) -> None:
@@ -303,6 +304,9 @@ def test_a_job_that_came_to_an_old_place_in_any_other_way_is_found_by_sweeping(
 ) -> None:
     """As after a step of the server's clock, or a promotion by another process."""
     slow("PAUSE", 0.0)
+    # One slice with each fetch, however quick it is.
+    slow("CHEAP", -1)
+    line.ranges._span = 1
     line.ranges._rests_until = 0.0
     for number in range(20):
         line.pass_by()
@@ -343,14 +347,21 @@ def test_two_processes_claim_every_job_once(line: Line, open_one: Callable[..., 
     assert claimed == ids
 
 
-def test_a_fetch_that_was_undone_has_passed_nothing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_that_could_not_be_committed_has_passed_nothing(line: Line, dsn: str) -> None:
     ids = [line.enqueue() for _ in range(3)]
     wants = [a_want("mail"), a_want("news")]
-    with monkeypatch.context() as patched:
-        patched.setattr(fetch, "_in_order", lambda claimed, worker: 1 / 0)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not today''; END'"
+        )
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER refuses AFTER UPDATE ON jobs DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
         for _ in range(5):
-            with pytest.raises(ZeroDivisionError):
+            with pytest.raises(EngineError, match="not today"):
                 line.store.fetch(line.me, wants, 100).wait()
+        connection.execute("DROP TRIGGER refuses ON jobs")
     assert [job.id for job in line.store.fetch(line.me, wants, 100).wait().jobs] == ids
 
 

@@ -133,7 +133,9 @@ class QueueRanges:
         self._split_by = FIRST_SPLIT
         self._near_took = 0.0
         self._span = FIRST_SPAN
-        self._cursor = 0.0
+        # A round of sweeping ends where the late range began when the round started. That range moves on with every
+        # claim: a round that followed it might never come to its end.
+        self._cursor = self._round_end = 0.0
         self._urgent: float | None = None
         self._sweep: Reading | None = None
         self._rests_until = self._urgent_rests_until = 0.0
@@ -235,6 +237,8 @@ class QueueRanges:
                 self._open[number] = reading.epoch
 
     def _next_sweep(self) -> Reading:
+        if self._urgent is None and self._cursor == 0.0:
+            self._round_end = self._epoch
         first = self._place_of(self._cursor if self._urgent is None else self._urgent)
         begin, until = self._marks[first].positions, first + self._span
         if until < len(self._marks):
@@ -255,10 +259,10 @@ class QueueRanges:
         if self._sweep is None or self._sweep.until != reading.until or not is_swept:
             return
         self._sweep = None
-        after = 0.0 if reading.until is None else reading.until
         first = self._place_of(self._cursor if self._urgent is None else self._urgent)
         if self._urgent is None:
-            self._cursor = after
+            is_over = reading.until is None or reading.until >= self._round_end
+            self._cursor = 0.0 if is_over else reading.until or 0.0
         else:
             self._urgent = reading.until
         if took < CHEAP:
