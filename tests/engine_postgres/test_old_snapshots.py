@@ -308,15 +308,19 @@ def test_a_job_that_came_to_an_old_place_in_any_other_way_is_found_by_sweeping(
     slow("CHEAP", -1)
     line.ranges._span = 1
     line.ranges._rests_until = 0.0
-    for number in range(20):
+    for _ in range(4):
         line.pass_by()
+    for part in (0.0, 0.2, 0.4, 0.6, 0.8):
+        marks = line.ranges._marks
+        mark = marks[int(part * len(marks))]
         (behind,) = caller.execute(
             "INSERT INTO jobs (id, run_at, created_at, priority, state, delivery, task, queue, args)"
             " SELECT gen_random_uuid(), %s, 0, 0, 'ready', 'at_least_once', 'send', 'mail', '{}' RETURNING id::text",
-            [SystemClock().microseconds() - number * 200_000],
+            [max(mark.positions[claim_ranges.HIGHEST][0], 0) + 1],
         ).fetchone() or ("",)
         caller.commit()
-        line.claim_within(2 * len(line.ranges._marks) + 2, JobId(behind))
+        # The rest of one round and all of the next, at most every other fetch for something urgent.
+        line.claim_within(4 * len(marks) + 4, JobId(behind))
 
 
 def test_many_jobs_that_come_late_are_all_claimed_in_order(line: Line, caller: psycopg.Connection[Any]) -> None:

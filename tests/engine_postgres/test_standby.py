@@ -247,6 +247,10 @@ async def test_an_idle_worker_fetches_once_for_each_job_however_rarely_it_polls(
         asked[found.name] += 1
         return await ask(connection, plans, found, values)
 
+    def fetches() -> int:
+        # On a busy machine a fetch may count as slow; the next one then measures it.
+        return asked["fetch"] + asked["fetch_ranges"]
+
     monkeypatch.setattr(LoopConnection, "ask", counted)
 
     @app.task
@@ -256,13 +260,13 @@ async def test_an_idle_worker_fetches_once_for_each_job_however_rarely_it_polls(
     async with working(app):
         await until(lambda: asked["settings"] > 0 and asked["fetch"] > 0 and can_stand_by(app))
         await asyncio.sleep(0.1)
-        before = asked["fetch"]
+        before = fetches()
         for _ in range(5):
             started.clear()
             await asyncio.to_thread(other.enqueue_named, "work", [], {})
             await asyncio.wait_for(started.wait(), PATIENCE)
             await asyncio.sleep(0.05)  # time for a fetch too many, and to be idle again
-        assert asked["fetch"] == before + 5
+        assert fetches() == before + 5
     other.close()
 
 

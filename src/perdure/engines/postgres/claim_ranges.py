@@ -68,6 +68,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The epoch of the late range."""
     is_full: bool = False
     is_sweep: bool = False
+    is_urgent: bool = False
+    """Whether the sweep looks for jobs that are known to have come late; others go round all slices."""
     until: float | None = None
     """The epoch of the mark where a sweep ends; None: it goes on to the late range."""
 
@@ -133,11 +135,13 @@ class QueueRanges:
         self._split_by = FIRST_SPLIT
         self._near_took = 0.0
         self._span = FIRST_SPAN
-        # A round of sweeping ends where the late range began when the round started. That range moves on with every
-        # claim: a round that followed it might never come to its end.
+        # A sweep ends where the late range began when the sweep started. That range moves on with every claim: a sweep
+        # that followed it might never come to its end.
         self._cursor = self._round_end = 0.0
         self._urgent: float | None = None
-        self._sweep: Reading | None = None
+        self._urgent_end = 0.0
+        self._sweeps: dict[bool, Reading | None] = {False: None, True: None}
+        self._was_urgent = False
         self._rests_until = self._urgent_rests_until = 0.0
         self._open: dict[int, float] = {}
         """Open transactions, each with the epoch in which it was first seen."""
@@ -151,14 +155,16 @@ class QueueRanges:
         """What the next claim is to read, at this moment of a clock that does not jump."""
         if not self.is_bounded:
             return Reading(late=self._marks[0].positions, epoch=0.0, is_full=True)
-        is_resting = at < (self._rests_until if self._urgent is None else self._urgent_rests_until)
-        if is_resting:
+        is_round_due = at >= self._rests_until
+        is_urgent = self._urgent is not None and at >= self._urgent_rests_until
+        if not is_urgent and not is_round_due:
             return Reading(late=self._near, epoch=self._epoch)
-        if self._sweep is None:
-            self._sweep = self._next_sweep()
-        if self._sweep.early is None:
-            return self._sweep
-        return replace(self._sweep, late=self._near, epoch=self._epoch)
+        # Where both are due they take turns: there may always be something urgent.
+        is_urgent = is_urgent and not (is_round_due and self._was_urgent)
+        sweep = self._sweeps[is_urgent]
+        if sweep is None:
+            sweep = self._sweeps[is_urgent] = self._next_sweep(is_urgent=is_urgent)
+        return sweep if sweep.early is None else replace(sweep, late=self._near, epoch=self._epoch)
 
     def moved_back(self, run_at: int) -> None:
         """Jobs from this run_at on may have come to places that were passed: sweep those soon."""
@@ -236,35 +242,40 @@ class QueueRanges:
             if len(self._open) < MOST_TRANSACTIONS:
                 self._open[number] = reading.epoch
 
-    def _next_sweep(self) -> Reading:
-        if self._urgent is None and self._cursor == 0.0:
+    def _next_sweep(self, *, is_urgent: bool) -> Reading:
+        if not is_urgent and self._cursor == 0.0:
             self._round_end = self._epoch
-        first = self._place_of(self._cursor if self._urgent is None else self._urgent)
+        first = self._place_of(self._urgent or 0.0 if is_urgent else self._cursor)
         begin, until = self._marks[first].positions, first + self._span
         if until < len(self._marks):
             end = self._marks[until]
-            early = (list(begin), end.positions)
-            return Reading(late=self._near, early=early, epoch=self._epoch, is_sweep=True, until=end.epoch)
+            sweep = Reading(late=self._near, epoch=self._epoch, is_sweep=True, is_urgent=is_urgent, until=end.epoch)
+            return replace(sweep, early=(list(begin), end.positions))
         # The slice ends where the late range begins: together they are one range.
-        return Reading(late=begin, epoch=self._epoch, is_full=first == 0, is_sweep=True)
+        return Reading(late=begin, epoch=self._epoch, is_full=first == 0, is_sweep=True, is_urgent=is_urgent)
 
     def _sweep_from(self, epoch: float) -> None:
+        self._urgent_end = self._epoch
         if self._urgent is None or epoch < self._urgent:
-            self._urgent, self._sweep = epoch, None
+            self._urgent, self._sweeps[True] = epoch, None
 
     def _swept(self, reading: Reading, took_in_all: int, at: float, is_swept: bool) -> None:
-        took = max(0.0, took_in_all - self._near_took)
-        self._rests_until = at + PAUSE * took / 1e6
+        took, is_urgent = max(0.0, took_in_all - self._near_took), reading.is_urgent
+        self._was_urgent = is_urgent
         self._urgent_rests_until = at + URGENT_PAUSE * took / 1e6
-        if self._sweep is None or self._sweep.until != reading.until or not is_swept:
+        if not is_urgent:
+            self._rests_until = at + PAUSE * took / 1e6
+        sweep = self._sweeps[is_urgent]
+        if sweep is None or sweep.until != reading.until or not is_swept:
             return
-        self._sweep = None
-        first = self._place_of(self._cursor if self._urgent is None else self._urgent)
-        if self._urgent is None:
-            is_over = reading.until is None or reading.until >= self._round_end
-            self._cursor = 0.0 if is_over else reading.until or 0.0
+        self._sweeps[is_urgent] = None
+        first = self._place_of(self._urgent or 0.0 if is_urgent else self._cursor)
+        end = self._urgent_end if is_urgent else self._round_end
+        after = None if reading.until is None or reading.until >= end else reading.until
+        if is_urgent:
+            self._urgent = after
         else:
-            self._urgent = reading.until
+            self._cursor = after or 0.0
         if took < CHEAP:
             self._span = min(MARKS, self._span * 2)
         elif took > DEAR and self._span > 1:
