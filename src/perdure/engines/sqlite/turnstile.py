@@ -66,7 +66,10 @@ class Turnstile:
         self._file = open_lock_file(self._path)
 
     def close(self) -> None:
-        os.close(self._file)
+        """Close the file; once more changes nothing, as its number may belong to another file by then."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _is_alone(self, now: float) -> bool:
         """Whether no other process waits."""
