@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from random import Random
 
 from perdure.clock import Clock
@@ -11,6 +12,8 @@ from perdure.model.event import AttemptEnded
 from perdure.model.job import Job
 from perdure.model.outcome import TaskUnknown
 from perdure.runtime.handler import Registry
+
+_task_of = attrgetter("task")
 
 
 class UnknownTasks:
@@ -23,7 +26,7 @@ class UnknownTasks:
 
     def split(self, jobs: list[Job]) -> tuple[list[Job], Sequence[AttemptEnded]]:
         """The jobs whose task is known, and the ends of the attempts of the others."""
-        unknown = {task for task in {job.task for job in jobs} if self._registry.handler(task) is None}
+        unknown = {task for task in set(map(_task_of, jobs)) if self._registry.handler(task) is None}
         if not unknown:
             return jobs, ()
         known = [job for job in jobs if job.task not in unknown]

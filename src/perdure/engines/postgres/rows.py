@@ -47,32 +47,42 @@ def to_job(row: Row) -> Job:
     return checked_job(job)
 
 
-def to_claimed(rows: Iterable[Row], queue: str, worker: WorkerId) -> tuple[list[Job], list[str]]:
+def to_claimed(rows: Sequence[Row], queue: str, worker: WorkerId) -> tuple[list[Job], list[str]]:
     """The jobs of rows with the columns of fragments/claimed_columns.sql, and the ids of those that cannot be read."""
+    try:
+        return _all_claimed(rows, queue, worker), []
+    except UNREADABLE:
+        jobs: list[Job] = []
+        unreadable: list[str] = []
+        for row in rows:
+            try:
+                jobs += _all_claimed([row], queue, worker)
+            except UNREADABLE as error:
+                set_aside("job", row[ID], error)
+                unreadable.append(row[ID])
+        return jobs, unreadable
+
+
+def _all_claimed(rows: Sequence[Row], queue: str, worker: WorkerId) -> list[Job]:
     # What is the same for many is read once.
     alike: dict[Row, Job] = {}
     jobs = []
-    unreadable: list[str] = []
     for row in rows:
         job_id, args, run_at, created_at = row[:PRIORITY]
         rest = row[PRIORITY:CLAIMED]
         like = alike.get(rest)
-        try:
-            if like is None:
-                like = alike[rest] = checked_job(_claimed(row, queue, worker))
-            jobs.append(
-                replace(
-                    like,
-                    id=job_id,
-                    args=bytes(args),
-                    run_at=from_microseconds(run_at),
-                    created_at=from_microseconds(created_at),
-                )
+        if like is None:
+            like = alike[rest] = checked_job(_claimed(row, queue, worker))
+        jobs.append(
+            replace(
+                like,
+                id=job_id,
+                args=bytes(args),
+                run_at=from_microseconds(run_at),
+                created_at=from_microseconds(created_at),
             )
-        except UNREADABLE as error:
-            set_aside("job", job_id, error)
-            unreadable.append(job_id)
-    return jobs, unreadable
+        )
+    return jobs
 
 
 def _claimed(row: Row, queue: str, worker: WorkerId) -> Job:

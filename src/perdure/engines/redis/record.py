@@ -142,30 +142,46 @@ def to_claimed(
     failures = dict(zip(errors[::2], errors[1::2], strict=True))
     beside = dict(zip(args[::2], args[1::2], strict=True))
     started_at = from_microseconds(int(now))
+    pairs = list(zip(ids, records, strict=True))
+    try:
+        return Claimed(_all_claimed(pairs, beside, failures, worker, started_at), [])
+    except UNREADABLE:
+        found = Claimed([], [])
+        for job_id, text in pairs:
+            try:
+                found.jobs.extend(_all_claimed([(job_id, text)], beside, failures, worker, started_at))
+            except UNREADABLE as error:
+                set_aside("job", job_id, error)
+                found.unreadable.append((job_id, text or b""))
+        return found
+
+
+def _all_claimed(
+    pairs: Sequence[tuple[bytes, bytes | None]],
+    beside: dict[bytes, bytes],
+    failures: dict[bytes, bytes],
+    worker: WorkerId,
+    started_at: datetime,
+) -> list[Job]:
     # Jobs that were enqueued together differ in id, args and attempt only: the rest is read once.
     alike: dict[bytes, Job] = {}
     jobs: list[Job] = []
-    unreadable: list[tuple[bytes, bytes]] = []
-    for job_id, text in zip(ids, records, strict=True):
+    for job_id, text in pairs:
         if text is None:
             continue
-        try:
-            _, attempt, _, _, rest = text.split(END, _CLAIMED)
-            rest, within, _ = rest.rsplit(END, 2)
-            like = alike.get(rest)
-            if like is None:
-                like = alike[rest] = _claimed(rest, worker, started_at)
-            job = replace(
-                like,
-                id=JobId(job_id.decode()),
-                args=within[1:] if within else beside[job_id],
-                attempt=int(attempt) + 1,
-            )
-            jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
-        except UNREADABLE as error:
-            set_aside("job", job_id, error)
-            unreadable.append((job_id, text))
-    return Claimed(jobs, unreadable)
+        _, attempt, _, _, rest = text.split(END, _CLAIMED)
+        rest, within, _ = rest.rsplit(END, 2)
+        like = alike.get(rest)
+        if like is None:
+            like = alike[rest] = _claimed(rest, worker, started_at)
+        job = replace(
+            like,
+            id=JobId(job_id.decode()),
+            args=within[1:] if within else beside[job_id],
+            attempt=int(attempt) + 1,
+        )
+        jobs.append(replace(job, error=_decode_failure(failures[job_id])) if job_id in failures else job)
+    return jobs
 
 
 def _claimed(rest: bytes, worker: WorkerId, started_at: datetime) -> Job:

@@ -30,7 +30,7 @@ _Rest = tuple[
     str | None,
     int | None,
 ]
-ClaimedRow = tuple[str, str, str, Lane, str | list[str], int, int, int, int, int, Delivery, int, _Rest | None]
+ClaimedRow = tuple[JobId, str, str, Lane, str | list[str], int, int, int, int, int, Delivery, int, _Rest | None]
 """A row of fetch_claimed.sql."""
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -82,7 +82,7 @@ def to_claimed_job(row: ClaimedRow, worker: WorkerId, started_at: datetime) -> J
     """The job of a row of fetch_claimed.sql, just claimed."""
     rest = row[12]
     job = Job(
-        id=JobId(row[0]),
+        id=row[0],
         task=row[1],
         queue=row[2],
         state="running",
