@@ -86,10 +86,11 @@ def test_the_cap_on_running_retries_holds(scene: Scene) -> None:
     assert len(unpark(scene, worker, max_retries_running=2)) == 1
 
 
-def test_a_worker_without_a_lease_gets_nothing(scene: Scene) -> None:
+def test_a_worker_that_was_struck_off_gets_nothing(scene: Scene) -> None:
     worker = scene.worker()
     parked(scene, worker)
     scene.pass_time(31 * SECOND)
+    assert scene.store.reap(10).wait().workers == (worker,)
     assert unpark(scene, worker) == []
     assert unpark(scene, WorkerId("nobody")) == []
 
