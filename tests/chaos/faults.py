@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.crew import Crew, children_of
+from tests.chaos.crew import Crew, children_of, until
 from tests.chaos.misbehaviour import POISON
 from tests.chaos.shared_clock import SharedClock
 
@@ -73,6 +73,8 @@ class Fault:
     strike: Callable[[Stage], Iterator[float]]
     uses_store: bool = False
     """Whether the strike itself needs the store, or keeps the driver from using it."""
+    needs_quiet: bool = False
+    """Whether it strikes only while no other fault lasts."""
 
 
 def kill_worker(stage: Stage) -> Iterator[float]:
@@ -80,6 +82,17 @@ def kill_worker(stage: Stage) -> Iterator[float]:
     if worker := stage.busy_worker():
         stage.crew.kill(worker)
         stage.replace(worker)
+    yield 0.0
+
+
+def kill_worker_in_a_job(stage: Stage) -> Iterator[float]:
+    """End a worker with SIGKILL while it runs a certain job, and start another."""
+    crew = stage.crew
+    job = crew.enqueue("on_loop", "slow once", seconds=600, limit=8, priority=100)
+    [start] = until(lambda: crew.seen("start", job=job), "the job runs", every=0.1)
+    worker = next(each for each in stage.workers if each.pid == start.pid)
+    crew.kill(worker)
+    stage.replace(worker)
     yield 0.0
 
 
@@ -162,6 +175,7 @@ def poison(behaviour: str) -> Fault:
 
 PROCESS_FAULTS = (
     Fault(name="worker killed", strike=kill_worker),
+    Fault(name="worker killed in a job", strike=kill_worker_in_a_job, uses_store=True, needs_quiet=True),
     Fault(name="worker terminated", strike=terminate_worker),
     Fault(name="worker stopped", strike=stop_worker),
     Fault(name="child killed", strike=kill_child),

@@ -103,7 +103,7 @@ class _Faults:
             return
         if not self._next:
             self._next.append(self.stage.rng.choice(self.kinds))
-        if self._next[-1].uses_store and not self.is_store_there:
+        if (self._next[-1].uses_store and not self.is_store_there) or (self._next[-1].needs_quiet and self._ongoing):
             return
         fault = self._next.pop()
         running = fault.strike(self.stage)

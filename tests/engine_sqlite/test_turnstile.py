@@ -179,3 +179,11 @@ def jobs_of_others_meanwhile(scene: Scene, store: SqliteStore) -> int:
     for _ in range(20):
         scene.enqueue()
     return store.count(JobFilter()).wait() - before - 20
+
+
+def test_closing_it_twice_closes_no_file_of_another(tmp_path: Path) -> None:
+    turns = turnstile.Turnstile(str(tmp_path / "store.db"))
+    turns.close()
+    other = os.open(tmp_path, os.O_RDONLY)  # gets the number that was just given back
+    turns.close()
+    os.close(other)
