@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.allocator import provide
-from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, REDIS, Peer
+from bench.catalogue import ENGINES, EVERYBODY, PERDURE, RAW, REDIS, Peer, before
 from bench.environments import NotMadeError
 from bench.ground import FailedError
 from bench.picture import draw
@@ -31,6 +31,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     engines: tuple[str, ...] = options.engines
     peers = [peer for peer in EVERYBODY if peer.name in options.peers]
+    if options.before:
+        peers.insert(0, before(options.before))
     figures: list[Figure] = []
     if REDIS in engines and not options.quick:
         provide()
@@ -47,7 +49,7 @@ def main() -> int:
         " turn; in square brackets Perdure's figure over the peer's, with the spread over the rounds."
         f" Python {platform.python_version()}, {os.cpu_count()} cores."
     )
-    text = markdown(figures, judge(figures), settings, {peer.name: peer.note for peer in EVERYBODY}, head)
+    text = markdown(figures, judge(figures), settings, {peer.name: peer.note for peer in peers}, head)
     print(text)
     if options.output:
         _write(options.output, text, figures)
@@ -97,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=20_000, help="jobs of a drain; other works take their share")
     parser.add_argument("--seconds", type=float, default=20.0, help="about how long one measurement may take")
     parser.add_argument("--output", type=Path, help="a folder for the table, the figures and the picture")
+    parser.add_argument("--before", type=Path, help="another checkout of Perdure, set up, to measure in turn with this")
     parser.add_argument("--quick", action="store_true", help="a handful of jobs, Perdure and the raw engine only")
     options = parser.parse_args()
     if options.quick:

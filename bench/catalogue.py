@@ -8,7 +8,8 @@ every second, SQLite with `synchronous=FULL` where the peer lets it be set. A wo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 SQLITE, POSTGRES, REDIS = "sqlite", "postgres", "redis"
 ENGINES = (SQLITE, POSTGRES, REDIS)
@@ -26,6 +27,8 @@ class Peer:
     """What its environment holds, pinned; nothing: the project's own environment."""
     python: str | None = None
     """The Python it needs, if not this one."""
+    checkout: Path | None = None
+    """Another checkout of Perdure, whose own `.venv` runs it."""
     worker: tuple[str, ...] = ()
     """The arguments of Python that start a worker; nothing: the adapter's `work`."""
     pace: Mapping[str, int] = field(default_factory=dict)
@@ -54,6 +57,13 @@ PERDURE = Peer(
     worker=("-m", "perdure", "worker", "bench.peers.perdure_:app"),
     note="all defaults (50 slots)",
 )
+
+
+def before(checkout: Path) -> Peer:
+    """Perdure as it is in another checkout, to be measured in turn with this one."""
+    return replace(PERDURE, name="before", checkout=checkout, note=f"Perdure of the checkout {checkout.name}")
+
+
 RAW = Peer(
     name="raw",
     module="raw_{engine}",

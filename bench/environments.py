@@ -20,6 +20,8 @@ class NotMadeError(Exception):
 
 def python_of(peer: Peer) -> str:
     """The interpreter that runs this peer; its environment is made if it is not there yet."""
+    if peer.checkout is not None:
+        return _python_in(peer.checkout)
     if not peer.packages:
         return sys.executable
     place = FOLDER / peer.name
@@ -31,6 +33,13 @@ def python_of(peer: Peer) -> str:
     _uv("venv", "--quiet", "--clear", "--python", _interpreter(peer.python), str(place))
     _uv("pip", "install", "--quiet", "--python", str(python), *peer.packages)
     stamp.write_text(wanted)
+    return str(python)
+
+
+def _python_in(checkout: Path) -> str:
+    python = checkout.resolve() / ".venv" / "bin" / "python"
+    if not python.exists():
+        raise NotMadeError(f"{checkout} has no .venv; run `make setup` there")
     return str(python)
 
 
