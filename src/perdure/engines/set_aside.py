@@ -6,7 +6,6 @@ A record may come from a later version, or be damaged. One of them must not end 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,7 +32,6 @@ _LONGEST_NAME = 100
 _LONGEST_PROBLEM = 300
 
 _log = logging.getLogger("perdure")
-_lock = threading.Lock()
 _named: set[tuple[str, str, str]] = set()
 _collected: ContextVar[list[Fault] | None] = ContextVar("perdure_set_aside", default=None)
 
@@ -78,12 +76,12 @@ def set_aside(kind: RecordKind, name: str | bytes, error: BaseException) -> None
     if found is not None:
         found.append(Fault(kind=kind, name=shown, problem=f"{_CANNOT}{problem}"))
         return
-    with _lock:
-        if (kind, shown, problem) in _named:
-            return
-        if len(_named) >= _MOST_NAMED:
-            _named.clear()
-        _named.add((kind, shown, problem))
+    # Without a lock, which a fork could leave locked: two threads at once name a record twice at worst.
+    if (kind, shown, problem) in _named:
+        return
+    if len(_named) >= _MOST_NAMED:
+        _named.clear()
+    _named.add((kind, shown, problem))
     _log.warning(
         "The %s %s cannot be read and is set aside (%s). It is left as it is; `perdure doctor` says what to do.",
         kind,
@@ -153,5 +151,4 @@ def why_unreadable(found: Sequence[Fault]) -> str | None:
 
 def forget_named() -> None:
     """Name every record anew; for tests."""
-    with _lock:
-        _named.clear()
+    _named.clear()

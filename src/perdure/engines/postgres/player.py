@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import Callable
 from time import sleep
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from perdure.engines.postgres.fault import kind_of, to_perdure_error
 from perdure.engines.postgres.pool import LoopPool, ThreadPool
 from perdure.engines.postgres.sql import Statement, statement
 from perdure.engines.postgres.verb import AnyVerb, Row, Script, Step, Verb
+from perdure.fork import lock_of
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Player:
         # A lease must not be lost because other threads have taken all connections.
         self._keeper = ThreadPool(address, 1)
         self._loops: dict[int, LoopPool] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._random = random.Random()
 
     def play(self, verb: Verb[T], *, is_beat: bool = False) -> T:

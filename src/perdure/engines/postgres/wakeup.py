@@ -30,6 +30,7 @@ from perdure.engines.postgres.ear import LoopEar, pause_after
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
 from perdure.engines.postgres.sql import quoted, statement
+from perdure.fork import lock_of
 
 _LEAST_GAP = 0.002
 _BUSY_GAP = 0.008
@@ -61,7 +62,7 @@ class PostgresWakeups:
         self._has_thread = has_thread and address.has_hints
         self._clock = clock or SystemClock()
         self._random = random.Random()
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
         self._subscribers: tuple[Wake, ...] = ()
         self._ears: dict[asyncio.AbstractEventLoop, LoopEar] = {}
         self._on_thread = 0
