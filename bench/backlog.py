@@ -24,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.catalogue import ENGINES
 from bench.servers import started
-from perdure.clock import SystemClock
+from perdure.application.identity import Ids
 from perdure.engines.opener import open_store
-from perdure.identity import Ids
 from perdure.model.job import Job, NewJob, WorkerId
 from perdure.model.outcome import Outcome
 from perdure.store import Store
 from perdure.store.jobs import Ended, Want
+from perdure.system.clock import SystemClock
 
 QUEUE = "default"
 WORKER = WorkerId("bench")

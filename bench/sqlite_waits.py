@@ -23,13 +23,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.backlog import _succeeded
-from perdure.clock import SystemClock
+from perdure.application.identity import Ids
 from perdure.engines.opener import open_store
 from perdure.errors import EngineBusy
-from perdure.identity import Ids
 from perdure.model.job import NewJob, WorkerId
 from perdure.store import Store
 from perdure.store.jobs import Want
+from perdure.system.clock import SystemClock
 
 PAUSE = 0.005
 """The seconds between two jobs of the process that is measured."""

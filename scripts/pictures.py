@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from perdure import Retry, simulate
-from perdure.cli.picture import AGE, ATTEMPTS, BACKLOG, STARTS, draw
+from perdure.cli.simulate.picture import AGE, ATTEMPTS, BACKLOG, STARTS, draw
 from perdure.simulator.ready import SLOW_FAILURES, WORST_CASE
 from perdure.simulator.run import run
 from perdure.simulator.scenario import Scenario

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-from perdure.configuration_file import CONFIG_VARIABLE
+from perdure.configuration.file import CONFIG_VARIABLE
 
 # A perdure.toml in the working directory must not change the tests. Set before any module of tests is imported, as
 # apps read their settings when they are made.

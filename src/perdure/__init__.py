@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from perdure.app import App
     from perdure.client import AsyncClient
     from perdure.client_sync import Client
+    from perdure.configuration.settings import Settings
     from perdure.dead_letter import DeadLetter
     from perdure.http.request import SecretRef
     from perdure.http.secrets import Secret
     from perdure.model.job import Attempt, Job
-    from perdure.model.retry import Retry
-    from perdure.model.schedule import Schedule
+    from perdure.model.policy.retry import Retry
+    from perdure.model.schedule.definition import Schedule
     from perdure.runtime.context import CurrentJob, current_job
-    from perdure.settings import Settings
     from perdure.simulator.result import Simulation
     from perdure.simulator.simulate import simulate
     from perdure.task import Bound, Task
@@ -118,11 +118,11 @@ _PLACES = {
     "CurrentJob": "perdure.runtime.context",
     "DeadLetter": "perdure.dead_letter",
     "Job": "perdure.model.job",
-    "Retry": "perdure.model.retry",
-    "Schedule": "perdure.model.schedule",
+    "Retry": "perdure.model.policy.retry",
+    "Schedule": "perdure.model.schedule.definition",
     "Secret": "perdure.http.secrets",
     "SecretRef": "perdure.http.request",
-    "Settings": "perdure.settings",
+    "Settings": "perdure.configuration.settings",
     "Simulation": "perdure.simulator.result",
     "Task": "perdure.task",
     "current_job": "perdure.runtime.context",

@@ -8,37 +8,37 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from perdure.assembly import Surroundings, make_scheduler, make_worker, start_trouble
+from perdure.application.assembly import Surroundings, make_scheduler, make_worker, start_trouble
+from perdure.application.http_task import HttpJobs
+from perdure.application.identity import version
+from perdure.application.registry import Registry
+from perdure.application.sinks import Sinks, app_letter
+from perdure.application.sources import Configuration
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
-from perdure.configuration import Configuration
+from perdure.configuration.settings import Settings
 from perdure.dead_letter import DeadLetter, DeadLetterLike
-from perdure.duration import Duration
 from perdure.engines.opener import open_store, schema_sql
-from perdure.fork import lock_of
 from perdure.http.secrets import SecretsLike
-from perdure.http_task import HttpJobs
-from perdure.identity import version
-from perdure.model.codec import encode_args
 from perdure.model.event import Observer
-from perdure.model.explain import Explanation
 from perdure.model.job import Job, JobId, NewJob
-from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_timeout
-from perdure.model.queue_settings import Cap, QueueSettings
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy
-from perdure.model.retry import Retry
-from perdure.model.schedule import Missed, Overlap
+from perdure.model.payload.codec import encode_args
+from perdure.model.policy.explain import Explanation
+from perdure.model.policy.limit import Limit, read_limit
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy
+from perdure.model.policy.retry import Retry
+from perdure.model.queue.settings import Cap, QueueSettings
+from perdure.model.schedule.definition import Missed, Overlap
 from perdure.model.state import Delivery
 from perdure.observe.observing import Observing
-from perdure.registry import Registry
+from perdure.runtime.periodic.scheduler import LoneScheduler
 from perdure.runtime.process import run_until_signalled
-from perdure.runtime.scheduler import LoneScheduler
 from perdure.runtime.worker import Worker
-from perdure.settings import Settings
-from perdure.sinks import Sinks, app_letter
 from perdure.store import Store
+from perdure.system.fork import lock_of
 from perdure.task import Bound, RetryLike, Task, bind_named, connection_of, make_options, schedule_of
+from perdure.text.duration import Duration
 
 if TYPE_CHECKING:
     from perdure.testing import Harness

@@ -14,16 +14,16 @@ from perdure.admin.operate import CancelResult
 from perdure.admin.replay import Rate, Replayed
 from perdure.admin.schedules import ScheduleOptions
 from perdure.admin.selection import Filters
-from perdure.duration import Duration
 from perdure.model.change import Changes, make_change
 from perdure.model.event import Observer
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job, JobId
-from perdure.model.queue_settings import Cap, QueueSettings
-from perdure.model.schedule import Schedule
+from perdure.model.queue.settings import Cap, QueueSettings
+from perdure.model.schedule.definition import Schedule
 from perdure.store import Store
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo
+from perdure.text.duration import Duration
 
 
 class Client:

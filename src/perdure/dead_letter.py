@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
-from perdure.credentials import Discreet, hide_credentials
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.http.request import Request, SecretRef
 from perdure.http.sign import PREFIX, is_key_name
 from perdure.http.url import read_url
 from perdure.model.forward import NOWHERE, Sink
 from perdure.model.option import checked_name, checked_queue
-from perdure.model.retry import Retry
-from perdure.model.shown import shown
+from perdure.model.policy.retry import Retry
 from perdure.task import RetryLike, Task
+from perdure.text.credentials import Discreet, hide_credentials
+from perdure.text.duration import Duration, parse_duration
+from perdure.text.shown import shown
 
 TIMEOUT = timedelta(seconds=30)
 _SHORTEST = timedelta(milliseconds=10)

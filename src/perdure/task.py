@@ -11,11 +11,8 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadArguments, BadOption
-from perdure.model.codec import encode_args
 from perdure.model.job import JobId, NewJob
-from perdure.model.limit import Limit, read_limit
 from perdure.model.option import (
     checked_delivery,
     checked_moment,
@@ -24,11 +21,14 @@ from perdure.model.option import (
     checked_queue,
     checked_timeout,
 )
-from perdure.model.resolve import TaskPolicy
-from perdure.model.retry import Retry
-from perdure.model.schedule import Definition, Missed, Overlap
-from perdure.model.schedule_option import make_definition
+from perdure.model.payload.codec import encode_args
+from perdure.model.policy.limit import Limit, read_limit
+from perdure.model.policy.resolve import TaskPolicy
+from perdure.model.policy.retry import Retry
+from perdure.model.schedule.definition import Definition, Missed, Overlap
+from perdure.model.schedule.option import make_definition
 from perdure.model.state import DELIVERIES, Delivery
+from perdure.text.duration import Duration, parse_duration
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

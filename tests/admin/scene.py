@@ -6,12 +6,12 @@ import itertools
 from datetime import timedelta
 from pathlib import Path
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
 from perdure.model.outcome import Outcome, Reason
 from perdure.store.jobs import Ended, Want
+from perdure.system.clock import VirtualClock
 
 LEASE = timedelta(seconds=30)
 

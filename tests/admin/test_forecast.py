@@ -13,9 +13,9 @@ from perdure.model.decide import decide
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId
 from perdure.model.outcome import Raised
-from perdure.model.presets import PRESETS
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
-from perdure.model.retry import Retry
+from perdure.model.policy.presets import PRESETS
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.retry import Retry
 
 S = timedelta(seconds=1)
 START = datetime(2030, 1, 1, tzinfo=UTC)

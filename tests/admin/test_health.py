@@ -11,7 +11,7 @@ import pytest
 from tests.admin.scene import LEASE, Scene
 
 from perdure.admin.health import Finding, Health, health, health_document
-from perdure.admin.pulse import measure
+from perdure.admin.recent_rates import measure
 from perdure.errors import BadOption
 from perdure.model.forward import Tried
 from perdure.model.outcome import Outcome

@@ -9,8 +9,8 @@ import pytest
 from tests.admin.scene import Scene
 
 from perdure.admin import operate, replay
+from perdure.admin.reply_generator import Stepped
 from perdure.admin.selection import select_dead
-from perdure.admin.steps import Stepped
 from perdure.client_sync import Client
 from perdure.errors import BadOption, WrongState
 

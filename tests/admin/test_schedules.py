@@ -13,7 +13,7 @@ from perdure.admin.document import job_document, schedule_document
 from perdure.client import AsyncClient
 from perdure.client_sync import Client
 from perdure.errors import BadCron, BadOption, BadPayload, Refused, ScheduleNotFound
-from perdure.model.schedule import Definition, new_schedule
+from perdure.model.schedule.definition import Definition, new_schedule
 
 SECOND = timedelta(seconds=1)
 

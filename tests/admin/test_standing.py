@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from tests.admin.scene import Scene
 
-from perdure.admin.standing import standing
+from perdure.admin.job_explanation import standing
 from perdure.client_sync import Client
 from perdure.model.job import JobId
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.admin.steps import Mapped, Steps, ask, stepped
+from perdure.admin.reply_generator import Mapped, Steps, ask, stepped
 from perdure.store.reply import Reply
 
 

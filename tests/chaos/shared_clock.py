@@ -12,7 +12,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from perdure.clock import SystemClock
+from perdure.system.clock import SystemClock
 
 VARIABLE = "TEST_CLOCK_OFFSET"
 """The environment variable with the path of the shared file."""

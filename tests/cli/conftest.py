@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from tests.admin.scene import Scene
 
 from perdure.cli.main import root
-from perdure.clock import SystemClock, VirtualClock
-from perdure.configuration_file import CONFIG_VARIABLE
+from perdure.configuration.file import CONFIG_VARIABLE
+from perdure.system.clock import SystemClock, VirtualClock
 
 
 @pytest.fixture(autouse=True)

@@ -20,10 +20,11 @@ from tests.cli.conftest import Runner
 from tests.conformance.conftest import ENGINES, Engine
 
 from perdure import App
-from perdure.cli import bench_store, faults
-from perdure.cli.bench_run import Counting, Figures, Speed, measure
-from perdure.cli.bench_store import Place, bench_place
-from perdure.cli.bench_verdict import verdict
+from perdure.cli import faults
+from perdure.cli.bench import store as bench_store
+from perdure.cli.bench.measure import Counting, Figures, Speed, measure
+from perdure.cli.bench.store import Place, bench_place
+from perdure.cli.bench.verdict import verdict
 from perdure.cli.main import root
 from perdure.errors import EngineError
 from perdure.store.jobs import Want

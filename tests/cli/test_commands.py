@@ -12,7 +12,7 @@ from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
 from perdure.cli import faults
-from perdure.clock import SystemClock, VirtualClock
+from perdure.system.clock import SystemClock, VirtualClock
 
 
 def test_queues_are_listed_paused_and_resumed(scene: Scene, perdure: Runner) -> None:

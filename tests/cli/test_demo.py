@@ -20,20 +20,20 @@ import pytest
 from click.testing import CliRunner
 
 from perdure.app import App
-from perdure.cli import demo_crew
-from perdure.cli.demo import conclude
-from perdure.cli.demo_books import Books, check_books
-from perdure.cli.demo_cast import make_cast
-from perdure.cli.demo_crew import Crew, Gone, Heard
-from perdure.cli.demo_ledger import Entry
-from perdure.cli.demo_run import Played, Run
-from perdure.cli.demo_story import MOST_LINES, Story
-from perdure.cli.demo_tasks import CRASH_CODE, make_app
-from perdure.cli.demo_view import PlainView, Standing, Tone, is_lively
+from perdure.cli.demo import workers as demo_crew
+from perdure.cli.demo.balance import Books, check_books
+from perdure.cli.demo.command import conclude
+from perdure.cli.demo.jobs import make_cast
+from perdure.cli.demo.ledger import Entry
+from perdure.cli.demo.run import Played, Run
+from perdure.cli.demo.story import MOST_LINES, Story
+from perdure.cli.demo.tasks import CRASH_CODE, make_app
+from perdure.cli.demo.view import PlainView, Standing, Tone, is_lively
+from perdure.cli.demo.workers import Crew, Gone, Heard
 from perdure.cli.main import root
-from perdure.clock import SystemClock
 from perdure.errors import PerdureError
 from perdure.model.job import Job, JobId
+from perdure.system.clock import SystemClock
 
 from .conftest import Runner
 

@@ -19,8 +19,8 @@ from tests.servers import redis
 from tests.servers.damage import RedisDamager
 
 from perdure.cli import faults
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
+from perdure.system.clock import SystemClock
 
 
 def damage(scene: Scene, statement: str, *values: Any) -> None:

@@ -56,7 +56,7 @@ def test_help_imports_nothing_heavy(args: tuple[str, ...]) -> None:
 def test_the_help_of_the_root_imports_no_command() -> None:
     modules = {name for name in imported_by("--help") if name.startswith("perdure.")}
     command_line = {"perdure.cli", "perdure.cli.main", "perdure.cli.faults", "perdure.cli.lazy"}
-    assert modules == {*command_line, "perdure.credentials", "perdure.errors"}
+    assert modules == {*command_line, "perdure.text.credentials", "perdure.errors"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ import pytest
 from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
-from perdure.model.redact import DEFAULT_RULES
+from perdure.model.payload.redaction import DEFAULT_RULES
 
 SECRET = "hunter2-the-secret"
 KWARGS = {

@@ -9,7 +9,7 @@ from tests.admin.scene import Scene
 from tests.cli.conftest import Runner
 
 from perdure.model.job import format_id, make_id
-from perdure.model.schedule import Definition, new_schedule
+from perdure.model.schedule.definition import Definition, new_schedule
 
 BOTH = pytest.mark.parametrize("is_recurring", [True, False], ids=["recurring", "one-shot"])
 

@@ -14,10 +14,10 @@ from tests.conformance.scene import Scene
 from tests.servers import postgres, redis
 from tests.servers.damage import Damager, postgres_damager, redis_damager, sqlite_damager
 
-from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.set_aside import forget_named
 from perdure.store import Store
+from perdure.system.clock import Clock, VirtualClock
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,13 +10,13 @@ from tests.conformance.scene import SECOND, Scene, a_want, death, ended, failure
 from tests.conformance.test_forward import tried
 
 from perdure import App, Settings
-from perdure.clock import VirtualClock
 from perdure.model.change import Change
 from perdure.model.job import JobId
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store import Store
 from perdure.store.audit import Fault
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 DEAD = JobFilter(state="dead")
 WITHIN = {"enqueue_within", "enqueue_within_async", "complete_within", "complete_within_async"}

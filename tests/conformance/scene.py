@@ -7,16 +7,16 @@ from typing import Any
 
 from msgspec import structs
 
-from perdure.clock import VirtualClock
 from perdure.model.failure import Failure
-from perdure.model.fairness import WHOLE
-from perdure.model.fire import Planned, plan
 from perdure.model.job import Job, JobId, NewJob, WorkerId, format_id, make_id
 from perdure.model.outcome import Outcome
-from perdure.model.schedule import Definition, Schedule, new_schedule, next_revision
+from perdure.model.queue.fairness import WHOLE
+from perdure.model.schedule.definition import Definition, Schedule, new_schedule, next_revision
+from perdure.model.schedule.fire import Planned, plan
 from perdure.store import Store
 from perdure.store.jobs import Ended, Want
 from perdure.store.schedules import Firing
+from perdure.system.clock import VirtualClock
 
 LEASE = timedelta(seconds=30)
 SECOND = timedelta(seconds=1)

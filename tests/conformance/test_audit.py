@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.scene import SECOND, Scene, death, failure, success
 from tests.servers.damage import GHOST, Damager
 
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store import Store
 from perdure.store.audit import Fault
 from perdure.store.reads import JobFilter

@@ -11,11 +11,11 @@ from msgspec import structs
 from tests.conformance.scene import SECOND, Scene, death, failure, success
 from tests.conformance.test_wakeups import Listener
 
-from perdure.clock import Clock
 from perdure.model.change import Change
 from perdure.model.job import Job, JobId
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import Clock
 
 HOUR = timedelta(hours=1)
 

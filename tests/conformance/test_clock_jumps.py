@@ -9,17 +9,17 @@ import pytest
 from tests.conformance.scene import LEASE, SECOND, Scene, success
 
 from perdure import App
-from perdure.clock import LOOK_EVERY, VirtualClock
 from perdure.errors import LeaseLost
 from perdure.model.event import Event
 from perdure.model.job import JobId, WorkerId
-from perdure.model.schedule import Definition
-from perdure.runtime.lease_watch import LeaseWatch
-from perdure.runtime.promoter import Promoter
-from perdure.runtime.pruner import Pruner
-from perdure.runtime.reaper import Reaper
-from perdure.runtime.scheduler import Scheduler
+from perdure.model.schedule.definition import Definition
+from perdure.runtime.liveness.lease_watch import LeaseWatch
+from perdure.runtime.periodic.promoter import Promoter
+from perdure.runtime.periodic.pruner import Pruner
+from perdure.runtime.periodic.reaper import Reaper
+from perdure.runtime.periodic.scheduler import Scheduler
 from perdure.store.reads import JobFilter
+from perdure.system.clock import LOOK_EVERY, VirtualClock
 
 HOUR = timedelta(hours=1)
 JUMPS = pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "backward"])

@@ -15,9 +15,9 @@ from tests.conformance.scene import SECOND, Scene, failure
 from tests.servers.damage import Damager
 
 from perdure import App, Settings
-from perdure.clock import SystemClock
 from perdure.engines.set_aside import forget_named
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
+from perdure.system.clock import SystemClock
 
 PATIENCE = 60.0
 

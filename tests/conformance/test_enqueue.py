@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from tests.conformance.scene import Scene, death, success
 
-from perdure.clock import Clock
 from perdure.errors import PerdureError
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import Clock
 
 HOUR = timedelta(hours=1)
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.conformance.scene import LEASE, SECOND, Scene, a_want, an_error, ended, failure, success
 
-from perdure.clock import Clock
 from perdure.errors import LeaseLost
-from perdure.model.fairness import split
 from perdure.model.job import Job, WorkerId
+from perdure.model.queue.fairness import split
 from perdure.store import Store
 from perdure.store.jobs import Want
+from perdure.system.clock import Clock
 
 
 def lanes(jobs: list[Job]) -> Counter[str]:

@@ -9,12 +9,12 @@ import pytest
 from msgspec import structs
 from tests.conformance.scene import SECOND, Scene, death, failure, firing, success
 
-from perdure.clock import VirtualClock
 from perdure.errors import BadOption, EngineError
-from perdure.model.fire import plan
-from perdure.model.schedule import Definition, new_schedule, paused
+from perdure.model.schedule.definition import Definition, new_schedule, paused
+from perdure.model.schedule.fire import plan
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 TEN = 10 * SECOND
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.conformance.scene import SECOND, Scene, an_error, death, ended, failure, success
 
-from perdure.clock import Clock
 from perdure.model.forward import Forward, Tried
 from perdure.model.job import Job, JobId
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import Clock
 
 LEASE = 30 * SECOND
 DEAD = JobFilter(state="dead")

@@ -9,14 +9,14 @@ from random import Random
 
 from tests.conformance.scene import LEASE, SECOND, Scene, ended, failure, success
 
-from perdure.clock import Clock
 from perdure.model.decide import decide
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import Vanished
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
-from perdure.model.retry import Retry
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.retry import Retry
 from perdure.store import Store
 from perdure.store.jobs import Want
+from perdure.system.clock import Clock
 
 DEATHS = 1_000
 CREW = 20

@@ -15,7 +15,7 @@ from perdure.store.reads import JobFilter
 WORK = """
 import json, sys
 from datetime import timedelta
-from perdure.clock import SystemClock
+from perdure.system.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Outcome

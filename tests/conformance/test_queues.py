@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from tests.conformance.scene import SECOND, Scene, failure, success
 
-from perdure.clock import Clock
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store import Store
 from perdure.store.reads import QueueInfo
+from perdure.system.clock import Clock
 
 MICROSECOND = timedelta(microseconds=1)
 

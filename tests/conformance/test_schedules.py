@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 from tests.conformance.scene import SECOND, Scene
 
-from perdure.model.schedule import Definition, Schedule, new_schedule, paused
+from perdure.model.schedule.definition import Definition, Schedule, new_schedule, paused
 
 
 def a_schedule(scene: Scene, **changes: object) -> Schedule:

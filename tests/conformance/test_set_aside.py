@@ -10,7 +10,7 @@ from tests.conformance.scene import SECOND, Scene, death, failure, success
 from tests.servers.damage import Damager
 
 from perdure.model.job import JobId
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.reads import JobFilter
 
 BAD_DOCUMENTS = ["{", "[]", "null", '{"definition": {}}', "", "\\ud800"]

@@ -10,11 +10,11 @@ from itertools import accumulate
 import pytest
 from tests.conformance.scene import SECOND, Scene, ended, failure
 
-from perdure.clock import Clock
-from perdure.model.fairness import Fairness
 from perdure.model.job import Job, WorkerId
+from perdure.model.queue.fairness import Fairness
 from perdure.runtime.fetcher import Claims
 from perdure.store import Store
+from perdure.system.clock import Clock
 
 IS_LONG = os.environ.get("PERDURE_CHAOS") == "long"
 BACKLOG = 100_000 if IS_LONG else 1_200

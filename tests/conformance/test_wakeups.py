@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.conformance.scene import SECOND, Scene, failure
 
-from perdure.clock import Clock
 from perdure.store import Store
+from perdure.system.clock import Clock
 
 PATIENCE = 60.0
 

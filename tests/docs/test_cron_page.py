@@ -10,10 +10,10 @@ import pytest
 from tests.docs.pages import page, section
 
 from perdure.errors import BadCron
-from perdure.model.cron import Cron
-from perdure.model.cron_parser import LONGEST_TEXT, NICKNAMES
-from perdure.model.cron_pattern import FIRST_YEAR, LAST_YEAR
-from perdure.model.rule import parse_rule
+from perdure.model.cron.expression import Cron
+from perdure.model.cron.parser import LONGEST_TEXT, NICKNAMES
+from perdure.model.cron.pattern import FIRST_YEAR, LAST_YEAR
+from perdure.model.schedule.rule import parse_rule
 
 FIELDS = ["second", "minute", "hour", "day", "month", "weekday"]
 PAGE = section(page("schedules.md"), "Cron expressions")

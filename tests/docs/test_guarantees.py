@@ -10,12 +10,12 @@ from random import Random
 import pytest
 
 from perdure import App, Job
-from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect, connect_reader
 from perdure.model.event import AttemptEnded
 from perdure.model.job import JobId, WorkerId
 from perdure.runtime.executor import Executor
-from perdure.runtime.held import Holding
+from perdure.runtime.in_flight import Holding
+from perdure.system.clock import SystemClock
 
 
 @pytest.mark.parametrize("opens", [connect, connect_reader])

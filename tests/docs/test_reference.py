@@ -15,13 +15,13 @@ import perdure
 from perdure import App, AsyncClient, Client, CurrentJob, Retry, Task, errors
 from perdure.admin.forecast import forecast
 from perdure.cli.main import root
-from perdure.configuration_file import read_content
-from perdure.duration import format_duration
+from perdure.configuration.file import read_content
+from perdure.configuration.settings import describe, variable_of
 from perdure.model.outcome import Reason
-from perdure.model.presets import PRESETS
-from perdure.model.queue_settings import FIELDS
-from perdure.settings import describe, variable_of
+from perdure.model.policy.presets import PRESETS
+from perdure.model.queue.settings import FIELDS
 from perdure.testing import Harness
+from perdure.text.duration import format_duration
 
 SETTINGS = describe()
 ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]

@@ -8,8 +8,8 @@ import re
 import pytest
 from tests.docs.pages import page, section, table_names
 
+from perdure.web.access.tokens import SCOPES
 from perdure.web.app import OPERATIONS, create_app
-from perdure.web.auth import SCOPES
 from perdure.web.operation import Operation
 from perdure.web.problems import TITLES
 

@@ -11,9 +11,9 @@ import pytest
 from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.store import PostgresStore
+from perdure.system.clock import SystemClock
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.conformance.scene import Scene
 
-from perdure.clock import SystemClock
 from perdure.store import Store
+from perdure.system.clock import SystemClock
 
 
 class RealScene(Scene):

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.address import read_address
 from perdure.errors import BadSetting
+from perdure.system.clock import SystemClock
 
 SECRET = "hunter2"
 

@@ -18,13 +18,13 @@ from tests.servers import postgres
 from tests.servers.postgres import PostgresServer
 from tests.servers.proxy import Proxy
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError, to_perdure_error
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachable
 from perdure.model.job import Job
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock
 
 SECRET = "hunter2-and-more"
 KILL = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s"

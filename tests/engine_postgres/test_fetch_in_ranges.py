@@ -13,13 +13,13 @@ from tests.conformance.test_fetch import *
 from tests.conformance.test_limits import *
 from tests.conformance.test_shares import *
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres import claim_ranges
 from perdure.engines.postgres import store as stores
 from perdure.engines.postgres.claim_ranges import QueueRanges, Reading
 from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.store import Store
+from perdure.system.clock import VirtualClock
 
 __all__ = ["clock", "connection", "open_again", "scene", "url"]
 

@@ -14,7 +14,6 @@ import pytest
 from tests.conformance.scene import a_want, death, failure
 from tests.engine_postgres.scene import RealScene
 
-from perdure.clock import SystemClock
 from perdure.engines.postgres import claim_ranges
 from perdure.engines.postgres.claim_ranges import QueueRanges
 from perdure.engines.postgres.sql import statement
@@ -24,6 +23,7 @@ from perdure.model.change import Change
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import Want
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock
 
 PATIENCE = 60.0
 NEVER = 1e9

@@ -17,9 +17,9 @@ from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 from tests.servers.pooler import Pooler
 
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 __all__ = ["clock", "open_again", "scene", "store"]
 

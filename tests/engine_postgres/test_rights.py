@@ -19,11 +19,11 @@ from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
 from perdure.cli.main import root
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.rights import NEEDED
 from perdure.errors import EngineUnreachable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "src" / "perdure" / "engines" / "postgres" / "sql"

@@ -12,13 +12,13 @@ from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
 from perdure import App
-from perdure.clock import SystemClock
 from perdure.engines.migrator import migrations
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.sql import PACKAGE, in_schema, quoted
 from perdure.errors import SchemaTooNew, SchemaTooOld
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store import Store
+from perdure.system.clock import SystemClock
 
 TABLES = ["attempts", "forwards", "jobs", "notes", "queue_settings", "queues", "schedules", "schema", "workers"]
 

@@ -18,12 +18,12 @@ from tests.servers import postgres
 from tests.servers.pooler import Pooler
 
 from perdure import App
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.sql import PACKAGE, in_schema, statement
 from perdure.engines.statements import load
 from perdure.model.job import WorkerId
 from perdure.store import Store
+from perdure.system.clock import SystemClock, VirtualClock
 
 HOSTILE_PATH = "pg_temp, evil, public, pg_catalog"
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from tests.engine_postgres.scene import RealScene
 
-from perdure.clock import VirtualClock
 from perdure.engines.postgres.scan_start import BEGINNING, PAUSE, SLOW, ScanStart
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.workers import LIST_PAUSE, SLOW_LIST, HeldListings
 from perdure.model.job import WorkerId
+from perdure.system.clock import VirtualClock
 
 LEASE = timedelta(seconds=30)
 WORKER = WorkerId("one")

@@ -19,7 +19,7 @@ from tests.servers import postgres
 
 from perdure import App, Settings
 from perdure.engines.postgres.connection import LoopConnection
-from perdure.engines.postgres.plans import Plans
+from perdure.engines.postgres.prepared_statements import Plans
 from perdure.engines.postgres.sql import Statement
 from perdure.engines.postgres.standby import PostgresStandby
 from perdure.engines.postgres.store import PostgresStore

@@ -11,12 +11,12 @@ import pytest
 from tests.engine_postgres.scene import RealScene
 from tests.servers import postgres
 
-from perdure.clock import VirtualClock
 from perdure.engines.postgres.address import read_address
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.wakeup import PostgresWakeups, channel_of
 from perdure.errors import EngineError
+from perdure.system.clock import VirtualClock
 
 PATIENCE = 60.0
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND query LIKE 'LISTEN%%'"

@@ -13,12 +13,12 @@ from tests.conformance.scene import Scene, death
 from tests.servers.redis import RedisServer, client_of, make_url, prefix_of, shared_server
 from tests.servers.redis_books import audit, keys_of
 
-from perdure.clock import Clock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.store import RedisStore
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.jobs import Want
 from perdure.store.reads import JobFilter
+from perdure.system.clock import Clock, VirtualClock
 
 
 @pytest.fixture

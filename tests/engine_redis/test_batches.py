@@ -8,11 +8,11 @@ import pytest
 from tests.conformance.scene import Scene, ended, success
 from tests.servers.redis import RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.store import RedisStore
 from perdure.errors import BadOption, EngineUnreachable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 async def test_enqueues_at_once_share_a_few_scripts(store: RedisStore, scene: Scene) -> None:

@@ -9,13 +9,13 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.servers.redis import RedisServer, with_options
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.address import read_address
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.wire import ServerError
 from perdure.errors import EngineUnreachable, Unsupported
 from perdure.store.capability import Capabilities
+from perdure.system.clock import VirtualClock
 
 SETTINGS = [
     ("no", "always", "", r"no append-only file", r"a crash of the server loses everything since the last snapshot"),

@@ -21,9 +21,9 @@ from tests.engine_redis.test_rights import documented, documented_for
 from tests.servers.ports import free_port
 from tests.servers.redis import PATIENCE, RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 pytestmark = pytest.mark.skipif(os.environ.get("PERDURE_CHAOS") != "long", reason="a Cluster is for the long tests")
 
@@ -118,7 +118,7 @@ USE_ALL = """
 import asyncio, sys
 from contextlib import closing
 from tests.conformance.every_verb import use_every_verb, wake_a_worker
-from perdure.clock import VirtualClock
+from perdure.system.clock import VirtualClock
 from perdure.engines.opener import open_store
 clock = VirtualClock()
 with closing(open_store(sys.argv[1], clock=clock)) as store:

@@ -12,7 +12,6 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.servers.redis import RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.address import read_address
 from perdure.engines.redis.channel import open_channel
@@ -21,6 +20,7 @@ from perdure.engines.redis.store import RedisStore
 from perdure.engines.redis.wire import ServerError, pack
 from perdure.errors import EngineUnreachable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 def clients(server: RedisServer) -> int:

@@ -16,12 +16,12 @@ from tests.chaos.crew import Crew, Engine, until
 from tests.servers.redis import RedisServer
 from tests.servers.redis_books import audit
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.errors import EngineError
-from perdure.model.codec import encode_args
 from perdure.model.job import JobId, NewJob, format_id, make_id
+from perdure.model.payload.codec import encode_args
 from perdure.store import Store
+from perdure.system.clock import SystemClock
 
 KILLS = 6
 BEHAVIOURS = ("returns", "returns", "returns", "fails once", "fails always")

@@ -14,7 +14,6 @@ from tests.servers.lossy_socket import LossyProxy
 from tests.servers.redis import RedisServer, with_options
 from tests.servers.redis_books import audit, keys_of
 
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.enqueue_one import is_plain
 from perdure.engines.redis.lua import script
@@ -22,6 +21,7 @@ from perdure.engines.redis.record import WITHIN
 from perdure.errors import BadOption, EngineBusy, EngineDamaged, EngineFull, EngineUnreachable
 from perdure.model.job import Job
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 KINDS: list[dict[str, Any]] = [
     {},

@@ -11,7 +11,6 @@ from tests.chaos.crew import Crew, Engine, until
 from tests.conformance.scene import Scene
 from tests.servers.redis import RedisServer, with_options
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.fault import kind_of, to_perdure_error
 from perdure.engines.redis.wire import ServerError
@@ -19,6 +18,7 @@ from perdure.errors import EngineBusy, EngineError, EngineFull, EngineUnreachabl
 from perdure.model.job import JobId
 from perdure.runtime.outage import can_pass
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 UNBLOCKED = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 

@@ -12,7 +12,6 @@ from tests.conformance.scene import SECOND, Scene, death, ended, failure, succes
 from tests.servers.lossy_socket import LossyProxy
 from tests.servers.redis import RedisServer, with_options
 
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.lua import script
 from perdure.engines.redis.schema import VERSION
@@ -30,6 +29,7 @@ from perdure.errors import (
 )
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 
 @pytest.fixture

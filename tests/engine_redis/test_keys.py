@@ -15,7 +15,7 @@ from tests.servers.redis_books import keys_of, patterns
 from perdure.engines.redis.keys import KEYS
 from perdure.engines.redis.record import WITHIN
 from perdure.engines.redis.store import RedisStore
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.reads import JobFilter
 
 LUA = Path(__file__).parents[2] / "src" / "perdure" / "engines" / "redis" / "lua"

@@ -12,9 +12,9 @@ from tests.chaos.crew import until
 from tests.conformance.scene import SECOND, Scene
 from tests.servers.redis import RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.store import Store
+from perdure.system.clock import VirtualClock
 
 
 @pytest.fixture

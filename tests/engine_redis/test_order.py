@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.conformance.scene import Scene
 
-from perdure.clock import from_microseconds, to_microseconds
+from perdure.system.clock import from_microseconds, to_microseconds
 
 MICROSECOND = timedelta(microseconds=1)
 
@@ -60,7 +60,7 @@ def test_a_delay_beyond_all_dates_is_the_last_of_days(scene: Scene) -> None:
 
 
 def test_the_microsecond_of_the_servers_clock_is_kept(open_one, url: str) -> None:
-    from perdure.clock import SystemClock
+    from perdure.system.clock import SystemClock
 
     store = open_one(url, SystemClock())
     scene = Scene(store, SystemClock())

@@ -15,10 +15,10 @@ from tests.servers.ports import free_port
 from tests.servers.redis import VERSION, RedisServer
 from tests.servers.redis_books import audit
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import EngineError, EngineUnreachable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 class Pair:

@@ -18,9 +18,9 @@ from tests.servers.redis import RedisServer
 
 from perdure import App
 from perdure.cli.main import root
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import EngineUnreachable
+from perdure.system.clock import VirtualClock
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "src" / "perdure" / "engines" / "redis"

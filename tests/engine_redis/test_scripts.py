@@ -11,11 +11,11 @@ import redis
 from tests.conformance.scene import LEASE, SECOND, Scene, ended, failure, success
 from tests.servers.redis import RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.filter import COUNT_AT
 from perdure.engines.redis.lua import script
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 ENGINE = Path(__file__).parents[2] / "src" / "perdure" / "engines" / "redis"
 SCRIPTS = sorted((ENGINE / "lua").glob("*.lua"))

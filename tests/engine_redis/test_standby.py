@@ -15,16 +15,16 @@ from tests.conformance.standing import LONG, PATIENCE, answer, claimed, until
 from tests.servers.redis import RedisServer
 
 from perdure import App, Settings
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.standby import RedisStandby
 from perdure.engines.redis.store import RedisStore
 from perdure.errors import LeaseLost
 from perdure.model.job import WorkerId
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.jobs import Fetched
 from perdure.store.reads import JobFilter
 from perdure.store.standby import StandbyStore
+from perdure.system.clock import VirtualClock
 
 
 class Standing:

@@ -14,9 +14,9 @@ from tests.conformance.scene import Scene
 from tests.servers.redis import RedisServer
 from tests.servers.tls import TlsDoor
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import EngineUnreachable
+from perdure.system.clock import VirtualClock
 
 
 @pytest.fixture(scope="module")

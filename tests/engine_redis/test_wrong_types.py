@@ -15,7 +15,6 @@ from tests.servers.redis import RedisServer
 from tests.servers.redis_books import audit
 
 from perdure import App, Settings
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.redis.fetch import set_aside
 from perdure.engines.redis.keys import KEYS
@@ -24,14 +23,15 @@ from perdure.engines.redis.verb import Call
 from perdure.engines.reply import Asked
 from perdure.errors import EngineDamaged
 from perdure.model.change import Change
-from perdure.model.fire import plan
-from perdure.model.queue_settings import QueueSettings
-from perdure.model.schedule import Definition, new_schedule
+from perdure.model.queue.settings import QueueSettings
+from perdure.model.schedule.definition import Definition, new_schedule
+from perdure.model.schedule.fire import plan
 from perdure.store import Store
 from perdure.store.audit import Fault
 from perdure.store.reads import JobFilter
 from perdure.store.reply import Reply
 from perdure.store.schedules import Firing
+from perdure.system.clock import VirtualClock
 
 PREFIX = "{perdure}:"
 DELIVERY = Record.__struct_fields__.index("delivery")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.conformance.scene import Scene
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite.store import SqliteStore, open_sqlite
+from perdure.system.clock import VirtualClock
 
 Open = Callable[..., SqliteStore]
 

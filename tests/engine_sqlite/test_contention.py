@@ -28,7 +28,7 @@ connection.execute("COMMIT")
 
 PRODUCE = """
 import sys
-from perdure.clock import SystemClock
+from perdure.system.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.model.job import NewJob
 store = open_store("sqlite:///" + sys.argv[1], clock=SystemClock())

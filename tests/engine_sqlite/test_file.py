@@ -15,13 +15,13 @@ from tests.conformance.scene import Scene, ended, success
 from tests.engine_sqlite.conftest import Open
 from tests.engine_sqlite.unprivileged import own_directory, unprivileged
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite import commit
 from perdure.engines.sqlite.connection import connect
 from perdure.engines.sqlite.schema import migrate
 from perdure.engines.sqlite.store import SqliteStore, open_sqlite
 from perdure.errors import EngineError, EngineFull, EngineUnreachable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 def test_only_its_user_can_read_the_file_and_what_lies_beside_it(scene: Scene, path: Path) -> None:

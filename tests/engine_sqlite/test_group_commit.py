@@ -10,13 +10,13 @@ import pytest
 from tests.conformance.scene import SECOND, Scene, ended, success
 from tests.engine_sqlite.conftest import Open
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite.enqueue import Enqueue
 from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import EngineError, LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 async def at_once(outsider: sqlite3.Connection, *replies: object) -> list[object]:

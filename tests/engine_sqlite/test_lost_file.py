@@ -15,13 +15,13 @@ import pytest
 from tests.conformance.scene import Scene
 
 from perdure import App, EngineLost
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.sqlite.reader import THREADS
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.model.job import JobId
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 PATIENCE = 60.0
 Harm = Callable[[Path], None]

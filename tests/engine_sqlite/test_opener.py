@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.conformance.scene import Scene
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import OPENERS, open_store
 from perdure.errors import BadSetting, PerdureError, SchemaTooOld
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 def test_three_slashes_are_a_path_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

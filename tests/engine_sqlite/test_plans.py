@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite import commit
 from perdure.engines.sqlite.batch import SIZES
 from perdure.engines.sqlite.connection import connect
@@ -16,6 +15,7 @@ from perdure.engines.sqlite.filter import filtered
 from perdure.engines.sqlite.schema import migrate
 from perdure.engines.sqlite.sql import statement
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 READY = "SEARCH perdure_jobs USING COVERING INDEX perdure_jobs_ready (queue=? AND lane=?)"
 RUNNING = "SEARCH perdure_jobs USING INDEX perdure_jobs_running (worker=?)"

@@ -10,12 +10,12 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
-from perdure.clock import VirtualClock
 from perdure.engines.migrator import migrations, wanted_version
 from perdure.engines.sqlite.schema import PACKAGE
 from perdure.engines.sqlite.store import SqliteStore, open_sqlite
 from perdure.errors import EngineError, EngineUnreachable, SchemaTooNew, SchemaTooOld
 from perdure.model.state import DELIVERIES, ENDED, LANES, STATES
+from perdure.system.clock import VirtualClock
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 

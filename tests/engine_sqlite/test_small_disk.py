@@ -14,11 +14,11 @@ import pytest
 from tests.conformance.scene import Scene
 
 from perdure import App
-from perdure.clock import SystemClock, VirtualClock
 from perdure.engines.opener import open_store
 from perdure.engines.sqlite import checkpoint
 from perdure.errors import EngineFull, EngineUnusable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import SystemClock, VirtualClock
 
 MEGABYTE = 1 << 20
 JOBS = 1500

@@ -11,11 +11,11 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite.request import Request
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import EngineBusy, EngineError, PerdureError
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 def asking(store: SqliteStore, work: Callable[[], object]) -> Request[object]:

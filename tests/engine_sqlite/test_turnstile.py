@@ -17,16 +17,16 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite import turnstile
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 PATIENCE = 60.0
 
 PRODUCE = """
 import sys
-from perdure.clock import SystemClock
+from perdure.system.clock import SystemClock
 from perdure.engines.opener import open_store
 from perdure.model.job import NewJob
 store = open_store("sqlite:///" + sys.argv[1], clock=SystemClock())

@@ -9,10 +9,10 @@ import pytest
 from tests.conformance.scene import Scene
 from tests.engine_sqlite.conftest import Open
 
-from perdure.clock import VirtualClock
 from perdure.engines.sqlite.store import open_sqlite
 from perdure.errors import EngineBusy, Unsupported
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 
 def test_a_row_factory_or_text_factory_does_not_matter_and_stays(scene: Scene, path: Path) -> None:

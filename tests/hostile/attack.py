@@ -22,8 +22,8 @@ from tests.web.conftest import make_app
 
 from perdure import App, Settings
 from perdure.web.app import Api, create_app
-from perdure.web.deadlines import Deadlines
-from perdure.web.serve import Server, make_server
+from perdure.web.server.deadlines import Deadlines
+from perdure.web.server.serve import Server, make_server
 
 IS_LONG = os.environ.get("PERDURE_HOSTILE") == "long"
 PATIENCE = 60.0

@@ -12,10 +12,10 @@ import pytest
 from tests.hostile.attack import IS_LONG, Hosted, Process, RawClient, hosted, until
 
 from perdure import App, Settings
-from perdure.connection_limit import MOST_CONNECTIONS, ConnectionLimit, affordable, client_of
 from perdure.errors import BadSetting
-from perdure.log_limit import LogLimit, RepeatFilter
-from perdure.web.deadlines import BoundedProtocol, Deadlines
+from perdure.system.connection_limit import MOST_CONNECTIONS, ConnectionLimit, affordable, client_of
+from perdure.system.log_limit import LogLimit, RepeatFilter
+from perdure.web.server.deadlines import BoundedProtocol, Deadlines
 
 SHORT = Deadlines(
     first_byte=0.4,
@@ -314,7 +314,7 @@ def test_a_client_is_an_address_or_the_network_of_one(address: object, client: s
 
 def test_the_limit_stays_below_that_of_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda kind: (1024, 1024))
-    monkeypatch.setattr("perdure.connection_limit._open_descriptors", lambda: 24)
+    monkeypatch.setattr("perdure.system.connection_limit._open_descriptors", lambda: 24)
     assert (affordable(None), affordable(100), affordable(5000)) == (500, 100, 936)
     monkeypatch.setattr("resource.getrlimit", lambda kind: (1_000_000, 1_000_000))
     assert (affordable(None), affordable(5000)) == (MOST_CONNECTIONS, 5000)

@@ -17,16 +17,16 @@ from tests.chaos.crew import Crew
 from tests.hostile.attack import IS_LONG, Process, until
 
 from perdure import App
-from perdure.clock import VirtualClock
 from perdure.engines import statements
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.errors import EngineUnreachable
-from perdure.exhaustion import is_exhaustion
 from perdure.model.event import Event, StoreRecovered, StoreTrouble
-from perdure.model.schedule import read_zone
+from perdure.model.schedule.definition import read_zone
+from perdure.runtime.backoff import Trouble, is_outage
 from perdure.runtime.outage import Outage
 from perdure.runtime.threads import Threads
-from perdure.runtime.trouble import Trouble, is_outage
+from perdure.system.clock import VirtualClock
+from perdure.system.exhaustion import is_exhaustion
 from perdure.web.live import Live
 
 SECONDS = 5.0 if IS_LONG else 1.5
@@ -142,7 +142,7 @@ def test_a_time_zone_that_cannot_be_read_now_is_not_taken_for_an_unknown_one(mon
     def refuse(name: str) -> Any:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr("perdure.model.schedule.ZoneInfo", refuse)
+    monkeypatch.setattr("perdure.model.schedule.definition.ZoneInfo", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         read_zone("Europe/Berlin")
 

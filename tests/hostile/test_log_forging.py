@@ -19,7 +19,6 @@ from tests.web.conftest import connected, make_app
 from tests.web.test_auth import HOST, raw
 
 from perdure.cli import faults, output
-from perdure.clock import SystemClock, VirtualClock
 from perdure.errors import EngineUnreachable
 from perdure.model.event import (
     Event,
@@ -34,9 +33,10 @@ from perdure.model.event import (
     WorkerStopped,
 )
 from perdure.model.job import JobId
-from perdure.model.printable import json_escaped, one_line
 from perdure.observe.log import LogObserver
 from perdure.observe.log_stream import configure
+from perdure.system.clock import SystemClock, VirtualClock
+from perdure.text.printable import json_escaped, one_line
 from perdure.web.app import create_app
 
 Form = Literal["console", "json"]

@@ -23,14 +23,14 @@ from tests.web.reach import Reach
 from perdure import App
 from perdure.admin.replay import read_rate
 from perdure.admin.selection import read_id
-from perdure.duration import parse_duration
 from perdure.errors import PerdureError
 from perdure.http.url import read_url
-from perdure.model.codec import decode_args, decode_body, encode_args
-from perdure.model.plain import MOST_NODES
-from perdure.model.retry import Retry
-from perdure.model.rule import parse_rule
-from perdure.model.suggestion import suggestion
+from perdure.model.payload.codec import decode_args, decode_body, encode_args
+from perdure.model.payload.normaliser import MOST_NODES
+from perdure.model.policy.retry import Retry
+from perdure.model.schedule.rule import parse_rule
+from perdure.text.duration import parse_duration
+from perdure.text.suggestion import suggestion
 from perdure.web.app import Api, create_app
 from perdure.web.intake import _told
 from perdure.web.paging import read_cursor

@@ -9,7 +9,7 @@ import pytest
 from tests.hostile.attack import IS_LONG, Process, RawClient, hosted, until
 
 from perdure import App
-from perdure.web.deadlines import Deadlines
+from perdure.web.server.deadlines import Deadlines
 
 ASK = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
 EVENTS = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -172,7 +172,6 @@ async def test_what_comes_through_tls_is_counted_as_it_is_read(monkeypatch: pyte
 
     server = await asyncio.start_server(flood, "127.0.0.1", 0, ssl=server_tls)
     port = server.sockets[0].getsockname()[1]
-    from perdure.clock import SystemClock
     from perdure.http import NetworkError, http_request_from
     from perdure.http.guard import Guard
     from perdure.http.network import GuardedNetwork
@@ -180,6 +179,7 @@ async def test_what_comes_through_tls_is_counted_as_it_is_read(monkeypatch: pyte
     from perdure.http.resolver import SystemResolver
     from perdure.http.secrets import Secrets
     from perdure.http.send import Attempt, Sender
+    from perdure.system.clock import SystemClock
 
     pool = Pool(GuardedNetwork(Guard(["localhost"]), SystemResolver().resolve))
     sender = Sender(pool=pool, secrets=Secrets(), clock=SystemClock(), user_agent="test")

@@ -13,7 +13,6 @@ from tests.http.hostile_urls import ANSWERS, HOSTILE
 from tests.http.target import Target
 
 from perdure import App, BadOption, BadSetting, Settings
-from perdure.clock import SystemClock
 from perdure.http.errors import AddressRefusedError, HttpError, NetworkError
 from perdure.http.guard import Guard, why_not_public
 from perdure.http.network import GuardedNetwork
@@ -21,6 +20,7 @@ from perdure.http.pool import Pool
 from perdure.http.request import http_request_from
 from perdure.http.secrets import Secrets
 from perdure.http.send import Attempt, Sender
+from perdure.system.clock import SystemClock
 
 
 class Recorder(httpcore2.AsyncNetworkBackend):

@@ -17,11 +17,11 @@ from tests.http.target import Exchange, Target, answering
 from tests.http.test_dead_letters import add_fail, forward_of
 
 from perdure import App, BadOption, BadSetting, DeadLetter, Secret, SecretRef, Settings
+from perdure.application.http_task import over_api
 from perdure.http import Request, http_request_from, verify
 from perdure.http.hosts import read_host_pattern
 from perdure.http.redact import Redactor
 from perdure.http.url import read_url
-from perdure.http_task import over_api
 
 KEY = 'sk_live_7"\\Zq+/=~x'
 """A credential with every kind of character that some form of it escapes."""

@@ -12,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.observe.told import JOB, NOW, SECOND, a_job, a_new_job, attempt, raised
 
 from perdure import App, Retry
-from perdure.clock import SystemClock, VirtualClock
 from perdure.errors import EngineUnreachable
 from perdure.model.event import CommitLost, Event, ForwardFailed, JobsEnqueued, LeaseExpired, TicksFired
 from perdure.model.job import JobId
@@ -21,6 +20,7 @@ from perdure.observe.catalogue import BUCKETS, CATALOGUE
 from perdure.observe.exposition import Exposition
 from perdure.observe.look import Look
 from perdure.observe.metrics import MOST_PAIRS, MOST_TASKS, Cell, Histogram, MetricsObserver
+from perdure.system.clock import SystemClock, VirtualClock
 
 
 def unreachable():

@@ -11,8 +11,8 @@ from perdure.model.event import AttemptEnded
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, NewJob, WorkerId
 from perdure.model.outcome import Ending, Raised, Returned
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
-from perdure.model.retry import Retry
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.retry import Retry
 
 NOW = datetime(2024, 1, 1, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

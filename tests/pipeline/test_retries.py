@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from perdure import App, BadArguments, Cancel, GiveUp, Retry, RetryAfter, Settings, Snooze, current_job
-from perdure.model.presets import PRESETS
+from perdure.model.policy.presets import PRESETS
 
 
 class Downstream(Exception):  # noqa: N818 - it reads as what failed

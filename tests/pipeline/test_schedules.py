@@ -11,8 +11,8 @@ import pytest
 from msgspec import structs
 
 from perdure import App, BadCron, BadOption, Retry, current_job
-from perdure.clock import SystemClock
-from perdure.model.schedule import ORPHANED_AFTER, Definition, new_schedule, redefined
+from perdure.model.schedule.definition import ORPHANED_AFTER, Definition, new_schedule, redefined
+from perdure.system.clock import SystemClock
 from perdure.testing import Harness
 
 TEN = timedelta(seconds=10)

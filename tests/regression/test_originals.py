@@ -12,18 +12,18 @@ import pytest
 from tests.conformance.conftest import ENGINES, Engine
 
 from perdure import App, DeadLetter, GiveUp, Job, Retry, Settings, current_job
-from perdure.clock import SystemClock
+from perdure.application.identity import Ids
 from perdure.engines.opener import open_store
-from perdure.identity import Ids
 from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded
 from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.committer import Committer
 from perdure.runtime.outage import Outage
-from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Want
+from perdure.system.clock import SystemClock
 
 LEASE = timedelta(seconds=30)
 

@@ -14,12 +14,12 @@ import time
 import msgspec
 import pytest
 
-from perdure.clock import SystemClock
-from perdure.model.codec import encode_args
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Ending, Returned, Vanished
-from perdure.runtime.children import Children
+from perdure.model.payload.codec import encode_args
+from perdure.runtime.children.pool import Children
 from perdure.runtime.handler import Handler
+from perdure.system.clock import SystemClock
 
 
 def pid_after(seconds: float) -> int:

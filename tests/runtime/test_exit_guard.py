@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from tests.chaos.crew import is_alive, until
 
-from perdure.runtime.exit_guard import ExitGuard, _is_stopped
+from perdure.runtime.liveness.exit_guard import ExitGuard, _is_stopped
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_it_ends_when_it_is_stopped_and_gives_the_signals_back() -> None:
 
 def test_it_kills_a_worker_that_does_not_beat_any_more() -> None:
     code = (
-        "import os, threading; from perdure.runtime.exit_guard import ExitGuard; "
+        "import os, threading; from perdure.runtime.liveness.exit_guard import ExitGuard; "
         "ExitGuard(grace=1, late=1, max_block=1); threading.Event().wait()"
     )
     worker = subprocess.Popen([sys.executable, "-c", code])

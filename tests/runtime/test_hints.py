@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from perdure import App, Settings
-from perdure.runtime.hints import Hints
+from perdure.runtime.wakeup_router import Hints
 
 PATIENCE = 60.0
 

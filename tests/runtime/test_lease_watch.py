@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure.clock import VirtualClock
 from perdure.model.job import WorkerId
-from perdure.runtime.lease_watch import LeaseWatch
+from perdure.runtime.liveness.lease_watch import LeaseWatch
 from perdure.store.workers import Renewal
+from perdure.system.clock import VirtualClock
 
 SECOND = timedelta(seconds=1)
 LEASE = 30 * SECOND

@@ -14,8 +14,8 @@ import pytest
 from tests.chaos.crew import Crew, Engine, until
 from tests.servers.ports import free_port
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
+from perdure.system.clock import SystemClock
 
 pytestmark = pytest.mark.crash
 

@@ -15,12 +15,12 @@ from tests.runtime.test_start import AWAY, BACK, Start, start
 from tests.servers import postgres
 from tests.servers.redis import RedisServer
 
-from perdure.clock import VirtualClock
 from perdure.errors import EngineError, EngineFull, EngineUnreachable
 from perdure.model.event import Event, StoreRecovered, StoreTrouble
-from perdure.runtime.loop import Loop, NotAsked
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.outage import Outage
-from perdure.runtime.trouble import Trouble
+from perdure.runtime.periodic.loop import Loop, NotAsked
+from perdure.system.clock import VirtualClock
 
 __all__ = ["start"]
 

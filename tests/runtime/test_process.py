@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from perdure import App
-from perdure.clock import VirtualClock
 from perdure.runtime.process import run_until_signalled
 from perdure.runtime.signals import one_stop
+from perdure.system.clock import VirtualClock
 
 
 def test_a_stop_that_a_supervised_worker_hears_twice_is_one_stop():

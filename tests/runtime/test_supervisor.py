@@ -14,8 +14,8 @@ import pytest
 from tests.chaos.crew import Crew, is_alive, until
 from tests.servers.ports import free_port
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
+from perdure.system.clock import SystemClock
 
 Supervised = subprocess.Popen[bytes]
 

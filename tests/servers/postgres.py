@@ -24,8 +24,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 from tests.servers.ports import free_port
 
-from perdure.clock import SystemClock
 from perdure.engines.opener import open_store
+from perdure.system.clock import SystemClock
 
 VARIABLE = "PERDURE_TEST_POSTGRES_URL"
 MAJOR = "PERDURE_TEST_POSTGRES_MAJOR"

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import redis
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.keys import KEYS
 from perdure.engines.redis.record import to_record
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
+from perdure.system.clock import to_microseconds
 
 LIVE = ("waiting", "ready", "running")
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from perdure import App, current_job
-from perdure.clock import VirtualClock
 from perdure.simulator.fate import Fate
 from perdure.simulator.result import Simulation, Step
 from perdure.simulator.scenario import MICROSECOND, Scenario
+from perdure.system.clock import VirtualClock
 
 START = VirtualClock().now()
 SECOND = timedelta(seconds=1)

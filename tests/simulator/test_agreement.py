@@ -12,7 +12,7 @@ from tests.conftest import examples
 from tests.simulator.earnest import run_in_earnest, starts_per_second, steps
 
 from perdure import Retry
-from perdure.model.fairness import Fairness
+from perdure.model.queue.fairness import Fairness
 from perdure.simulator.result import Bucket
 from perdure.simulator.run import run
 from perdure.simulator.scenario import Batch, Scenario

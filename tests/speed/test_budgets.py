@@ -24,7 +24,6 @@ import pytest
 from tests.speed.instructions import Instructions
 
 from perdure import App
-from perdure.clock import to_microseconds
 from perdure.engines.postgres import commit as postgres_commit
 from perdure.engines.postgres import fetch as postgres_fetch
 from perdure.engines.postgres.commit import Doubts
@@ -38,6 +37,7 @@ from perdure.model.job import Job, JobId, NewJob, WorkerId
 from perdure.model.outcome import Returned
 from perdure.runtime import executor
 from perdure.store.jobs import Ended, Fetched, Want
+from perdure.system.clock import to_microseconds
 
 JOBS = 500
 IS_EXACT = os.environ.get("PERDURE_SPEED") == "exact"

@@ -16,11 +16,11 @@ from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 from tests.conftest import examples
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.model.forward import Forward, Tried
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 LEASE = 30 * SECOND
 SINK = "queue:graveyard"

@@ -14,14 +14,14 @@ from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, failure, firing, success
 from tests.conftest import examples
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
-from perdure.model.fire import plan
 from perdure.model.job import WorkerId
-from perdure.model.schedule import MISSED, OVERLAPS, Schedule, paused, resumed
+from perdure.model.schedule.definition import MISSED, OVERLAPS, Schedule, paused, resumed
+from perdure.model.schedule.fire import plan
 from perdure.model.state import LIVE
 from perdure.store.reads import JobFilter
 from perdure.store.schedules import Firing
+from perdure.system.clock import VirtualClock
 
 NAMES = ("a", "a:b", "b")
 names = st.sampled_from(NAMES)

@@ -22,15 +22,15 @@ from tests.conformance.conftest import ENGINES, Engine
 from tests.conformance.scene import SECOND, Scene, death, ended, failure, success
 from tests.conftest import examples
 
-from perdure.clock import VirtualClock
 from perdure.engines.opener import open_store
 from perdure.errors import LeaseLost
 from perdure.model.change import Change
-from perdure.model.fairness import WHOLE
 from perdure.model.job import Job, JobId, WorkerId
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.fairness import WHOLE
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.jobs import Want
 from perdure.store.reads import JobFilter
+from perdure.system.clock import VirtualClock
 
 LEASE = 300 * SECOND
 LIVE = ("waiting", "ready", "running")

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from perdure.model.curve import LONGEST_DELAY
-from perdure.model.limit import HIGHEST_LIMIT
-from perdure.model.retry import Retry
+from perdure.model.policy.curve import LONGEST_DELAY
+from perdure.model.policy.limit import HIGHEST_LIMIT
+from perdure.model.policy.retry import Retry
 
 MICROSECOND = timedelta(microseconds=1)
 

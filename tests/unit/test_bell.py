@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure.bell import Bell
+from perdure.system.wake_signal import Bell
 
 LONG = 60.0
 

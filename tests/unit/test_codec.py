@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import BadPayload
-from perdure.model.codec import PAYLOAD_LIMIT, decode_args, decode_result, encode_args, encode_result
-from perdure.model.plain import DEEPEST, HIGHEST_INTEGER, LOWEST_INTEGER, MOST_NODES
+from perdure.model.payload.codec import PAYLOAD_LIMIT, decode_args, decode_result, encode_args, encode_result
+from perdure.model.payload.normaliser import DEEPEST, HIGHEST_INTEGER, LOWEST_INTEGER, MOST_NODES
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\x00"), max_size=20)
 PLAIN = st.recursive(

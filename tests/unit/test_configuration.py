@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from perdure import App, Retry, Settings
-from perdure.configuration import Configuration
+from perdure.application.sources import Configuration
 from perdure.errors import BadOption, BadPolicy, BadSetting, UsageError
-from perdure.model.fairness import Fairness
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.fairness import Fairness
+from perdure.model.queue.settings import QueueSettings
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.configuration_file import read_configuration_file, read_content
+from perdure.configuration.file import read_configuration_file, read_content
+from perdure.configuration.settings import Settings, setting_kinds
 from perdure.errors import BadSetting
-from perdure.model.queue_settings import QueueSettings
-from perdure.model.retry import Retry
-from perdure.settings import Settings, setting_kinds
+from perdure.model.policy.retry import Retry
+from perdure.model.queue.settings import QueueSettings
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,15 +13,15 @@ from click.testing import CliRunner
 from rich.pretty import pretty_repr
 
 from perdure import App, DeadLetter, Settings
+from perdure.application.sources import Configuration
 from perdure.cli.main import root
-from perdure.clock import SystemClock
-from perdure.configuration import Configuration
-from perdure.configuration_file import read_content
-from perdure.credentials import hide_credentials, hide_credentials_in
+from perdure.configuration.file import read_content
 from perdure.engines.opener import open_store
 from perdure.engines.postgres.address import read_address as read_postgres
 from perdure.engines.redis.address import read_address as read_redis
 from perdure.errors import BadOption, BadSetting, PerdureError
+from perdure.system.clock import SystemClock
+from perdure.text.credentials import hide_credentials, hide_credentials_in
 
 PIECES = ("hush", "velvet")
 """The two halves of each password; none may be seen anywhere."""

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from perdure.errors import BadCron, BadOption
-from perdure.model import cron_pattern
-from perdure.model.cron import Cron
-from perdure.model.every import Every
-from perdure.model.rule import parse_rule
+from perdure.model.cron import pattern as cron_pattern
+from perdure.model.cron.expression import Cron
+from perdure.model.schedule.every import Every
+from perdure.model.schedule.rule import parse_rule
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
 

@@ -23,7 +23,7 @@ from tests.unit.cron_texts import Drawn, expressions, read_expression
 from tests.unit.cron_walk import Walk
 
 from perdure.errors import BadCron
-from perdure.model.cron import Cron
+from perdure.model.cron.expression import Cron
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ZONES = [

@@ -11,9 +11,9 @@ from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, expressions
 
 from perdure.errors import BadCron
-from perdure.model.cron import Cron
-from perdure.model.cron_parser import LONGEST_TEXT, NICKNAMES
-from perdure.model.rule import parse_rule
+from perdure.model.cron.expression import Cron
+from perdure.model.cron.parser import LONGEST_TEXT, NICKNAMES
+from perdure.model.schedule.rule import parse_rule
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.conftest import examples
 from tests.unit.cron_texts import Drawn, DrawnField, expressions, fields
 from tests.unit.cron_walk import Walk, walk_around
 
-from perdure.model.cron import Cron
+from perdure.model.cron.expression import Cron
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

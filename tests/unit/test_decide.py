@@ -29,8 +29,8 @@ from perdure.model.outcome import (
     Undecodable,
     Vanished,
 )
-from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
-from perdure.model.retry import Retry
+from perdure.model.policy.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.retry import Retry
 from perdure.model.state import ENDED, is_allowed
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)

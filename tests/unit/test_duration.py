@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.duration import LONGEST, format_duration, parse_duration
 from perdure.errors import BadDuration
+from perdure.text.duration import LONGEST, format_duration, parse_duration
 
 READ = [
     ("500ms", timedelta(milliseconds=500)),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import BadOption
-from perdure.model.fairness import START_CARRY, WHOLE, Fairness
+from perdure.model.queue.fairness import START_CARRY, WHOLE, Fairness
 
 
 def retries_of(fairness: Fairness, sizes: list[int], carry: int = START_CARRY) -> list[int]:

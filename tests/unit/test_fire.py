@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from perdure.model.fire import LOOK_AGAIN, ON_TIME, RAREST_CHECK, Planned, plan, plan_removal
 from perdure.model.job import Job, JobId
-from perdure.model.schedule import (
+from perdure.model.schedule.definition import (
     CHECK_STOPPED,
     MISSED,
     MOST,
@@ -28,6 +27,7 @@ from perdure.model.schedule import (
     resumed,
     stopped,
 )
+from perdure.model.schedule.fire import LOOK_AGAIN, ON_TIME, RAREST_CHECK, Planned, plan, plan_removal
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

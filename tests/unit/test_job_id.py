@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perdure.clock import VirtualClock
-from perdure.identity import Ids
+from perdure.application.identity import Ids
 from perdure.model.job import NO_ID, format_chance, format_id, id_moment, join_id, make_id
+from perdure.system.clock import VirtualClock
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 NOISE = st.integers(0, 2**62 - 1)

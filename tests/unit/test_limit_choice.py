@@ -14,11 +14,11 @@ from tests.unit.strategies import plain_policies
 from perdure.model.decide import decide, spent
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId
-from perdure.model.limit import HIGHEST_LIMIT
-from perdure.model.limit_choice import ExplainedLimit, effective_limit, explain_limits
 from perdure.model.outcome import Outcome, Raised, Spent, Vanished
-from perdure.model.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
-from perdure.model.retry import Retry
+from perdure.model.policy.limit import HIGHEST_LIMIT
+from perdure.model.policy.limit_choice import ExplainedLimit, effective_limit, explain_limits
+from perdure.model.policy.resolve import AppPolicy, Policy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.retry import Retry
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BOOM = Failure(type="ValueError", message="boom", lineage=("ValueError", "Exception", "BaseException"))

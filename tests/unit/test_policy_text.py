@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.strategies import policies
 
 from perdure.errors import BadPolicy
-from perdure.model.policy_parser import parse_stored_policy
-from perdure.model.presets import PRESETS
-from perdure.model.retry import HIGHEST_LIMIT, Retry
+from perdure.model.policy.parser import parse_stored_policy
+from perdure.model.policy.presets import PRESETS
+from perdure.model.policy.retry import HIGHEST_LIMIT, Retry
 
 CANONICAL = [
     ("exponential(500ms, cap=30s)", Retry.preset("standard")),

@@ -8,8 +8,8 @@ import pytest
 
 from perdure.admin.forecast import forecast
 from perdure.errors import BadPolicy
-from perdure.model.presets import DEFAULT_PRESET, PRESETS, find_preset
-from perdure.model.retry import Retry
+from perdure.model.policy.presets import DEFAULT_PRESET, PRESETS, find_preset
+from perdure.model.policy.retry import Retry
 
 GOLDEN = {
     "standard": (4, "full", [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30]),

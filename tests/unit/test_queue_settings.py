@@ -6,9 +6,9 @@ import pytest
 
 from perdure import App, Settings
 from perdure.errors import BadOption, BadSetting
-from perdure.model.fairness import Fairness
-from perdure.model.queue_settings import NOTHING_SAID, QueueSettings, effective
-from perdure.model.queue_text import read_queue_settings
+from perdure.model.queue.fairness import Fairness
+from perdure.model.queue.settings import NOTHING_SAID, QueueSettings, effective
+from perdure.model.queue.text import read_queue_settings
 
 
 def test_nothing_said_anywhere_is_the_default() -> None:

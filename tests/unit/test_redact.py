@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from perdure.model.redact import REDACTED, Redactor
+from perdure.model.payload.redaction import REDACTED, Redactor
 
 SECRET_KEYS = (
     *("password", "Password", "PASSWORD", "user_password", "dbPassword", "db-password", "passwordHash", "userpassword"),

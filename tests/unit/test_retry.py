@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from perdure.errors import BadPolicy, UsageError
-from perdure.model.curve import Fixed
-from perdure.model.retry import HIGHEST_LIMIT, Retry
+from perdure.model.policy.curve import Fixed
+from perdure.model.policy.retry import HIGHEST_LIMIT, Retry
 
 HUGE = [pytest.param(10**5000, id="huge"), pytest.param(-(10**5000), id="-huge")]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.speed.instructions import Instructions
 from tests.unit.strategies import delays, policies
 
-from perdure.model.curve import LONGEST_DELAY
-from perdure.model.retry import Retry
+from perdure.model.policy.curve import LONGEST_DELAY
+from perdure.model.policy.retry import Retry
 
 ZERO = timedelta(0)
 SECOND = timedelta(seconds=1)

@@ -8,7 +8,7 @@ import pytest
 
 from perdure.errors import BadPolicy
 from perdure.model.failure import capture
-from perdure.model.retry import Never, Retry, Rule, UseDelay, UsePolicy
+from perdure.model.policy.retry import Never, Retry, Rule, UseDelay, UsePolicy
 
 
 class ThrottledError(ConnectionError):

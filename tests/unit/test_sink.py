@@ -26,7 +26,7 @@ from perdure.model.outcome import (
     Undecodable,
     Vanished,
 )
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
 
 ENDINGS: list[Ending] = [
     Returned(),

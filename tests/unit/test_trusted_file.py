@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.configuration_file import CONFIG_VARIABLE, read_configuration_file
+from perdure.configuration.file import CONFIG_VARIABLE, read_configuration_file
 from perdure.errors import BadSetting
 
 ANOTHER = 4711

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import BadOption
-from perdure.model.turns import HEAVIEST, Turns, read_weights
+from perdure.model.queue.turns import HEAVIEST, Turns, read_weights
 
 
 def serve(turns: Turns, room: int, ready: dict[str, int]) -> Counter[str]:

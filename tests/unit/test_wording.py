@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.wording import plural
+from perdure.text.plural import plural
 
 
 @pytest.mark.parametrize(

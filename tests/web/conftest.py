@@ -17,8 +17,8 @@ from tests.conformance.scene import Scene
 from tests.web.reach import Reach
 
 from perdure import App
-from perdure.clock import SystemClock
-from perdure.configuration_file import CONFIG_VARIABLE
+from perdure.configuration.file import CONFIG_VARIABLE
+from perdure.system.clock import SystemClock
 from perdure.web.app import Api, create_app
 
 _KEPT = ("PERDURE_CHAOS", CONFIG_VARIABLE)

@@ -14,10 +14,19 @@ from tests.web.conftest import connected
 from tests.web.reach import check_problem
 
 from perdure import App
+from perdure.configuration.settings import Settings
 from perdure.errors import BadSetting, Refused
-from perdure.settings import Settings
+from perdure.web.access.tokens import (
+    GRANTS,
+    SCOPES,
+    Access,
+    Token,
+    new_token,
+    read_access,
+    read_tokens,
+    require_binding,
+)
 from perdure.web.app import OPERATIONS, Api, create_app
-from perdure.web.auth import GRANTS, SCOPES, Access, Token, new_token, read_access, read_tokens, require_binding
 from perdure.web.operation import API, Operation
 
 OPEN = {"health_live", "health_ready", "show_openapi", "show_front_page"}

@@ -132,5 +132,5 @@ async def test_a_replay_that_a_crash_broke_off_can_be_taken_up_again(
         broken.setattr(app.store, "replay", None)
         await reach.post("replays", {"all": True}, 500, headers=headers)
     await reach.post("replays", {"all": True}, 409, headers=headers)
-    monkeypatch.setattr("perdure.admin.once.PATIENCE", timedelta(0))
+    monkeypatch.setattr("perdure.admin.idempotency.PATIENCE", timedelta(0))
     assert (await reach.post("replays", {"all": True}, 201, headers=headers))["count"] == 3

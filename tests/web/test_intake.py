@@ -17,7 +17,7 @@ from perdure import App, Settings
 from perdure.errors import BadOption
 from perdure.web.app import OPERATIONS, Api, create_app
 from perdure.web.operation import API, Operation
-from perdure.web.requests import NewJobBody
+from perdure.web.schemas.requests import NewJobBody
 
 JSON = {"Content-Type": "application/json"}
 TAKES_BODY = [operation for operation in OPERATIONS if operation.body is not None]

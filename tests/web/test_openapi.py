@@ -12,10 +12,11 @@ from tests.web.reach import Reach
 
 from perdure import App
 from perdure.admin import document, inspect
-from perdure.model.schedule import Definition, new_schedule
+from perdure.model.schedule.definition import Definition, new_schedule
 from perdure.store.reads import JobFilter
-from perdure.web import schemas, schemas_schedule
 from perdure.web.app import OPERATIONS, create_app
+from perdure.web.schemas import documents as schemas
+from perdure.web.schemas import schedules as schemas_schedule
 
 UNTYPED = {"show_openapi", "show_front_page", "show_metrics", "stream_events"}
 NEEDS = {

@@ -14,12 +14,12 @@ from tests.web.conftest import connected
 from perdure import App
 from perdure.admin.payload_view import HIDDEN
 from perdure.model.failure import Failure
-from perdure.model.redact import REDACTED
+from perdure.model.payload.redaction import REDACTED
+from perdure.web.access.tokens import SCOPES
 from perdure.web.app import OPERATIONS, create_app
-from perdure.web.auth import SCOPES
-from perdure.web.desk import Desk
 from perdure.web.live import View
 from perdure.web.operation import API
+from perdure.web.request_context import Desk
 
 SECRETS = {scope: f"a-secret-that-may-{scope}" for scope in SCOPES}
 PAYLOAD, SECRET = "payload-of-somebody", "hunter2-the-secret"

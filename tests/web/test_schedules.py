@@ -12,7 +12,7 @@ from tests.web.reach import Reach, expect
 
 from perdure import App
 from perdure.admin import schedules as service
-from perdure.model.schedule import Definition
+from perdure.model.schedule.definition import Definition
 
 NIGHTLY = {"name": "nightly", "cron": "0 0 3 * * *", "tz": "Europe/Berlin", "task": "send", "args": ["a@b.c"]}
 PING = {"name": "ping", "cron": "@every 30s", "http": {"url": "https://example.com/ping", "json": {"a_b": 1}}}

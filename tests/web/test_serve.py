@@ -21,7 +21,7 @@ from tests.http.target import Target
 from tests.servers.redis import RedisServer
 
 from perdure.cli.main import root
-from perdure.web.auth import GRANTS, read_tokens
+from perdure.web.access.tokens import GRANTS, read_tokens
 
 PATIENCE = 60.0
 MODULE = """

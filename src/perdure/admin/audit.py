@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from perdure.admin.once import damaged_notes
-from perdure.admin.steps import Steps, ask, stepped
+from perdure.admin.idempotency import damaged_notes
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.store import Store
 from perdure.store.audit import Fault
 

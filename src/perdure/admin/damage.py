@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perdure.admin.steps import Steps, ask
+from perdure.admin.reply_generator import Steps, ask
 from perdure.errors import RecordDamaged
 from perdure.store import Store
 

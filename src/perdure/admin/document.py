@@ -13,8 +13,8 @@ from perdure.admin.payload_view import EVERYTHING, PayloadView
 from perdure.admin.schedules import description
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
-from perdure.model.queue_settings import QueueSettings
-from perdure.model.schedule import Schedule
+from perdure.model.queue.settings import QueueSettings
+from perdure.model.schedule.definition import Schedule
 from perdure.model.state import STATES
 from perdure.store.reads import ErrorGroup, QueueInfo
 from perdure.store.workers import WorkerInfo

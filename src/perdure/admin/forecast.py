@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from perdure.model.retry import Retry
+from perdure.model.policy.retry import Retry
 
 MOST_WAITS = 10_000
 _NOTHING = timedelta(0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.admin.selection import Selection, read_id, select_dead
-from perdure.admin.steps import Steps, ask, stepped
 from perdure.model.forward import Forward
 from perdure.model.job import JobId
 from perdure.store import Store

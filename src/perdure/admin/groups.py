@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.admin.selection import read_filters, require_dead
-from perdure.admin.steps import Steps, ask, stepped
 from perdure.errors import BadOption
 from perdure.store import Store
 from perdure.store.reads import ErrorGroup

@@ -10,14 +10,14 @@ import msgspec
 
 from perdure.admin.document import Document, moment, seconds
 from perdure.admin.inspect import Stats, stats
-from perdure.admin.pulse import Pulse, pulse
-from perdure.admin.steps import Steps, ask, stepped
-from perdure.duration import format_duration
+from perdure.admin.recent_rates import Pulse, pulse
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.model.thresholds import Thresholds
 from perdure.store import Store
 from perdure.store.reads import QueueInfo, SchemaStatus
 from perdure.store.workers import WorkerInfo
-from perdure.wording import plural
+from perdure.text.duration import format_duration
+from perdure.text.plural import plural
 
 Level = Literal["ok", "note", "degraded", "failed"]
 LEVELS: tuple[Level, ...] = ("ok", "note", "degraded", "failed")

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from perdure.admin.job_explanation import standing
+from perdure.admin.reply_generator import Mapped, Steps, ask, stepped
 from perdure.admin.scheduled import (
     ScheduledJob,
     attempts_over_runs,
@@ -17,8 +19,6 @@ from perdure.admin.scheduled import (
     scheduled_as_jobs,
 )
 from perdure.admin.selection import read_filters, read_id, require_dead
-from perdure.admin.standing import standing
-from perdure.admin.steps import Mapped, Steps, ask, stepped
 from perdure.errors import BadOption, NotFound
 from perdure.model.forward import FORWARD_STATES, ForwardState
 from perdure.model.job import Attempt, Job, JobId

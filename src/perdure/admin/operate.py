@@ -9,11 +9,10 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from perdure.admin.inspect import get
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.admin.scheduled import ScheduledJob, find, find_scheduled
 from perdure.admin.scheduled_verbs import cancel_scheduled, go_on, run_to_retry
 from perdure.admin.selection import Selection, not_found, read_filters, read_id, select_dead
-from perdure.admin.steps import Steps, ask, stepped
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption, Refused, WrongState
 from perdure.model.change import Change
 from perdure.model.event import Observer
@@ -22,6 +21,7 @@ from perdure.model.state import LIVE, State, Verb, states_before
 from perdure.store import Store
 from perdure.store.jobs import CancelAnswer
 from perdure.store.reads import JobFilter
+from perdure.text.duration import Duration, parse_duration
 
 CHUNK = 1_000
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from perdure.model.failure import Failure
-from perdure.model.redact import Redactor
+from perdure.model.payload.redaction import Redactor
 
 HIDDEN = "[hidden]"
 """What is shown instead of a payload that the reader may not see."""

@@ -7,9 +7,9 @@ from typing import Any
 from perdure.admin.document import Document, forward_document, seconds
 from perdure.admin.forecast import Forecast, Span, forecast
 from perdure.admin.payload_view import EVERYTHING, PayloadView
-from perdure.model.explain import Explanation
 from perdure.model.forward import Forward
-from perdure.model.presets import PRESETS
+from perdure.model.policy.explain import Explanation
+from perdure.model.policy.presets import PRESETS
 
 
 def preset_documents() -> list[Document]:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from perdure.admin.operate import CHUNK, Tell
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.admin.selection import Selection, select_dead
-from perdure.admin.steps import Steps, ask, stepped
-from perdure.duration import LONGEST
 from perdure.errors import BadOption
 from perdure.store import Store
+from perdure.text.duration import LONGEST
 
 Rate = str | float
 """How many jobs in which time: `"50/s"`, `"100/m"`, or a number a second."""

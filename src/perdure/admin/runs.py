@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.admin.steps import Steps, ask, stepped
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.model.job import Attempt, Job, JobId
 from perdure.model.state import LIVE
 from perdure.store import Store

@@ -13,12 +13,12 @@ from datetime import datetime
 import msgspec
 
 from perdure.admin.damage import check_readable
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.admin.runs import attempts_of, newest_run, unfinished_run
 from perdure.admin.selection import not_found, read_id
-from perdure.admin.steps import Steps, ask, stepped
 from perdure.errors import PerdureError
 from perdure.model.job import Attempt, Job, JobId
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
 from perdure.model.state import State
 from perdure.store import Store
 from perdure.store.reads import JobFilter

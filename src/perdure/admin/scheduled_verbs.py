@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from perdure.admin.reply_generator import Steps, ask
 from perdure.admin.runs import cancel_runs
 from perdure.admin.scheduled import ScheduledJob
 from perdure.admin.schedules import CHANGE_TRIES, busy, run_schedule_now
-from perdure.admin.steps import Steps, ask
 from perdure.errors import WrongState
 from perdure.model.event import JobsEnqueued, Observer
 from perdure.model.job import JobId, NewJob
-from perdure.model.schedule import Schedule, resumed, stopped
+from perdure.model.schedule.definition import Schedule, resumed, stopped
 from perdure.store import Store
 from perdure.store.jobs import CancelAnswer
 from perdure.store.schedules import Firing

@@ -10,15 +10,14 @@ import msgspec
 
 from perdure.admin.damage import check_readable
 from perdure.admin.inspect import Page, check_limit
-from perdure.admin.steps import Steps, ask, stepped
-from perdure.duration import Duration
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.errors import BadOption, EngineBusy, PerdureError, RecordDamaged, Refused, ScheduleNotFound
-from perdure.model.codec import PAYLOAD_LIMIT, encode_args
 from perdure.model.event import JobsEnqueued, Observer
 from perdure.model.job import JobId
-from perdure.model.limit import Limit
-from perdure.model.retry import Retry
-from perdure.model.schedule import (
+from perdure.model.payload.codec import PAYLOAD_LIMIT, encode_args
+from perdure.model.policy.limit import Limit
+from perdure.model.policy.retry import Retry
+from perdure.model.schedule.definition import (
     Definition,
     Missed,
     Overlap,
@@ -30,11 +29,12 @@ from perdure.model.schedule import (
     redefined,
     resumed,
 )
-from perdure.model.schedule_option import make_definition
+from perdure.model.schedule.option import make_definition
 from perdure.model.state import Delivery
 from perdure.store import Store
 from perdure.store.reply import Reply
 from perdure.store.schedules import Firing
+from perdure.text.duration import Duration
 
 MOST_TICKS = 1000
 CHANGE_TRIES = 10

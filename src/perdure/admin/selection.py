@@ -9,15 +9,15 @@ from typing import Any, TypedDict
 import msgspec
 
 from perdure.admin.damage import check_readable
-from perdure.admin.steps import Steps, ask
-from perdure.duration import parse_duration
+from perdure.admin.reply_generator import Steps, ask
 from perdure.errors import BadDuration, BadOption, JobNotFound, WrongState
 from perdure.model.forward import FORWARD_STATES
 from perdure.model.job import JobId, is_job_id
 from perdure.model.state import STATES, State
-from perdure.model.suggestion import suggestion
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.text.duration import parse_duration
+from perdure.text.suggestion import suggestion
 
 Moment = datetime | timedelta | str
 """A moment: a datetime, ISO text, or so long ago (`"1h"`, a timedelta) by the store's clock."""

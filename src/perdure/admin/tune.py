@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.admin.operate import check_queue
-from perdure.admin.steps import Steps, ask, stepped
+from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.errors import BadOption
-from perdure.model.queue_settings import FIELDS, Cap, QueueSettings
+from perdure.model.queue.settings import FIELDS, Cap, QueueSettings
 from perdure.store import Store
 
 SETTING_NAMES = ("retry_share", "strict", "max_retries_running", "concurrency")

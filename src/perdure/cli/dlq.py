@@ -9,8 +9,8 @@ import click
 from perdure.admin import forwards, inspect, operate, replay
 from perdure.admin import groups as error_groups
 from perdure.admin.document import group_document
+from perdure.admin.reply_generator import Stepped
 from perdure.admin.selection import Selection, select_dead
-from perdure.admin.steps import Stepped
 from perdure.cli import output
 from perdure.cli.export import export_dead
 from perdure.cli.jobs import print_page

@@ -13,7 +13,7 @@ from perdure.cli import faults, output
 from perdure.cli.options import app_options, read_duration
 from perdure.cli.session import Session
 from perdure.errors import BadOption, BadPayload, UnknownTask
-from perdure.model.suggestion import suggestion
+from perdure.text.suggestion import suggestion
 
 _OPTIONS = (
     "queue",

@@ -18,17 +18,17 @@ from perdure.cli.policy import print_waits
 from perdure.cli.session import APP_VARIABLE, Session, sqlite_path
 from perdure.cli.show import forward_facts
 from perdure.errors import BadOption, EngineError
-from perdure.model.limit import HIGHEST_LIMIT
+from perdure.model.policy.limit import HIGHEST_LIMIT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from perdure.admin.payload_view import PayloadView
     from perdure.app import App
-    from perdure.model.explain import Explanation
     from perdure.model.forward import Forward
     from perdure.model.job import Job
-    from perdure.model.queue_settings import QueueSettings
+    from perdure.model.policy.explain import Explanation
+    from perdure.model.queue.settings import QueueSettings
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _LIMIT_COLUMNS = (

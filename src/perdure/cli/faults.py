@@ -9,8 +9,8 @@ import traceback
 
 import click
 
-from perdure.credentials import hide_credentials_in
 from perdure.errors import EngineError, NotFound, PerdureError, Refused, UsageError
+from perdure.text.credentials import hide_credentials_in
 
 OK = 0
 FAILED = 1

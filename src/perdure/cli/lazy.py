@@ -25,7 +25,7 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from perdure.model.suggestion import suggestion  # here, so that help does not wait for it
+            from perdure.text.suggestion import suggestion  # here, so that help does not wait for it
 
             near = suggestion(name, self.list_commands(ctx), cutoff=0.5)
             hint = f"Did you mean '{ctx.command_path} {near}'?" if near else f"Try '{ctx.command_path} --help'."

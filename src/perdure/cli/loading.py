@@ -8,9 +8,9 @@ import sys
 from types import ModuleType
 
 from perdure.app import App
+from perdure.application.sources import Configuration
 from perdure.cli.session import URL_VARIABLE
 from perdure.cli.user_trace import one_line, own_place, own_trace
-from perdure.configuration import Configuration
 from perdure.errors import BadOption, BadSetting
 
 _FORM = "Name it as module:attribute, for example: myapp.jobs:app"

@@ -14,7 +14,7 @@ from perdure.cli import faults
 from perdure.cli.lazy import LazyGroup
 
 COMMANDS = {
-    "demo": ("perdure.cli.demo:demo", "See it work: jobs against a flaky service, and books that balance."),
+    "demo": ("perdure.cli.demo.command:demo", "See it work: jobs against a flaky service, and books that balance."),
     "worker": ("perdure.cli.worker:worker", "Run jobs."),
     "server": ("perdure.cli.server:server", "Serve the REST API."),
     "up": ("perdure.cli.up:up", "Run everything in one process: a worker and the REST API."),
@@ -35,8 +35,11 @@ COMMANDS = {
     "top": ("perdure.cli.top:top", "Watch queues and workers live."),
     "health": ("perdure.cli.health:health", "Say whether all is well, by thresholds and an exit code."),
     "metrics": ("perdure.cli.metrics:metrics", "Metrics: their names, alert rules, a dashboard."),
-    "bench": ("perdure.cli.bench:bench", "Measure your engine with jobs that do nothing, and see what limits it."),
-    "doctor": ("perdure.cli.doctor:doctor", "Look for what is wrong with the engine, workers and queues."),
+    "bench": (
+        "perdure.cli.bench.command:bench",
+        "Measure your engine with jobs that do nothing; see what limits it.",
+    ),
+    "doctor": ("perdure.cli.doctor.command:doctor", "Look for what is wrong with the engine, workers and queues."),
     "db": ("perdure.cli.db:db", "The store's schema: status, migration and statements."),
 }
 

@@ -14,8 +14,8 @@ import click
 from perdure.cli.configured import configured_app
 from perdure.cli.output import harmless
 from perdure.cli.session import APP_VARIABLE, HANDED_URL, Session
-from perdure.duration import parse_duration
 from perdure.errors import Refused
+from perdure.text.duration import parse_duration
 
 Command = Callable[..., Any]
 C = TypeVar("C", bound=Command)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from perdure.model.printable import UNSAFE, json_escaped
-from perdure.wording import plural as plural  # the same for every command
+from perdure.text.plural import plural as plural  # the same for every command
+from perdure.text.printable import UNSAFE, json_escaped
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _SPACE = re.compile(r"\s+")

@@ -14,9 +14,9 @@ from perdure.cli.options import store_options
 from perdure.cli.output import Column, plural, rough
 from perdure.cli.plot import band
 from perdure.cli.session import Session
-from perdure.cli.simulate import simulate
-from perdure.model.presets import NAMED, PRESETS
-from perdure.model.retry import HIGHEST_LIMIT, Retry
+from perdure.cli.simulate.command import simulate
+from perdure.model.policy.presets import NAMED, PRESETS
+from perdure.model.policy.retry import HIGHEST_LIMIT, Retry
 
 _LIST_COLUMNS = (
     Column("NAME"),

@@ -6,8 +6,8 @@ A queue needs no declaration, so an unknown one may come to life later. What was
 from __future__ import annotations
 
 from perdure.cli import faults
-from perdure.model.suggestion import in_brackets
 from perdure.store import Store
+from perdure.text.suggestion import in_brackets
 
 
 def known_queues(store: Store) -> set[str]:

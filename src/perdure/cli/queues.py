@@ -16,10 +16,10 @@ from perdure.cli.output import Column
 from perdure.cli.queue_names import known_queues, warn_of_unknown
 from perdure.cli.session import Session
 from perdure.errors import BadOption
-from perdure.model.explain import queue_lines, retry_line
+from perdure.model.policy.explain import queue_lines, retry_line
 
 if TYPE_CHECKING:
-    from perdure.model.queue_settings import QueueSettings
+    from perdure.model.queue.settings import QueueSettings
     from perdure.store.reads import QueueInfo
 
 QUEUE_COLUMNS = (

@@ -16,12 +16,12 @@ from perdure.cli.options import app_options, confirm, destructive_options, read_
 from perdure.cli.output import Column
 from perdure.cli.session import Session
 from perdure.cli.show import pretty
-from perdure.clock import SystemClock
 from perdure.errors import BadOption, UnknownTask
-from perdure.model.codec import encode_args
-from perdure.model.schedule import MISSED, OVERLAPS, Definition, Schedule, read_zone
-from perdure.model.suggestion import suggestion
+from perdure.model.payload.codec import encode_args
+from perdure.model.schedule.definition import MISSED, OVERLAPS, Definition, Schedule, read_zone
+from perdure.system.clock import SystemClock
 from perdure.task import Bound, bind_named, make_options, schedule_of
+from perdure.text.suggestion import suggestion
 
 _COLUMNS = (
     Column("SCHEDULE", is_flexible=True),

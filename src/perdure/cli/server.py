@@ -14,7 +14,7 @@ from perdure.cli.options import Command, store_options, wait_option
 from perdure.cli.session import APP_VARIABLE, Session
 
 if TYPE_CHECKING:
-    from perdure.web.serve import Listening
+    from perdure.web.server.serve import Listening
 
 
 def server_options(command: Command) -> Command:
@@ -57,7 +57,7 @@ def server(
     Without an app it serves what the store has, and takes jobs of any task. Without a token it answers this machine
     only. The first interrupt (Ctrl-C, SIGTERM) lets requests finish, the second stops at once.
     """
-    from perdure.web.serve import serve  # here, so that help does not wait for it
+    from perdure.web.server.serve import serve  # here, so that help does not wait for it
 
     named = session if app_name is None else session.named(app_name)
     with named.app(may_create=True) as app:

@@ -89,7 +89,7 @@ class Session:
     def view(self, *, reveals: bool = False) -> PayloadView:
         """What is shown of payloads: all but secrets, by the rules of the app that was opened last."""
         from perdure.admin.payload_view import PayloadView  # here, so that help does not wait for it
-        from perdure.model.redact import Redactor
+        from perdure.model.payload.redaction import Redactor
 
         return PayloadView(redactor=None if reveals else Redactor(self._redact))
 

@@ -15,8 +15,8 @@ from perdure.cli import output
 from perdure.cli.session import Session
 from perdure.model.forward import Forward
 from perdure.model.job import Attempt, Job
-from perdure.model.limit import HIGHEST_LIMIT
-from perdure.model.schedule import Schedule
+from perdure.model.policy.limit import HIGHEST_LIMIT
+from perdure.model.schedule.definition import Schedule
 from perdure.store import Store
 
 _TRACE_LINES = 12

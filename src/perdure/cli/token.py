@@ -26,7 +26,7 @@ def new(session: Session, scopes: str) -> None:
     read looks at everything but arguments and results, args at those, too; enqueue makes jobs; write reads, makes jobs
     and does all that operators do; admin does everything.
     """
-    from perdure.web.auth import new_token, read_scopes  # here, so that help does not wait for it
+    from perdure.web.access.tokens import new_token, read_scopes  # here, so that help does not wait for it
 
     secret, entry = new_token(read_scopes(scopes, ","))
     if session.is_json:

@@ -17,11 +17,11 @@ from perdure.cli import output
 from perdure.cli.options import read_duration, store_options
 from perdure.cli.output import Column
 from perdure.cli.session import Session
-from perdure.clock import SystemClock
 from perdure.errors import EngineError
 from perdure.model.state import STATES
 from perdure.store import Store
 from perdure.store.workers import WorkerInfo
+from perdure.system.clock import SystemClock
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -38,7 +38,7 @@ def up(
 
     Without an app it runs HTTP jobs and fires schedules; jobs of your tasks then need workers elsewhere.
     """
-    from perdure.web.serve import serve  # here, so that help does not wait for it
+    from perdure.web.server.serve import serve  # here, so that help does not wait for it
 
     named = session if app_name is None else session.named(app_name)
     wanted = read_queues(queues)

@@ -14,9 +14,9 @@ from perdure.cli.configured import configured_app, configured_metrics_port
 from perdure.cli.log import show_log
 from perdure.cli.options import read_duration, store_options, wait_option
 from perdure.cli.session import APP_VARIABLE, Session
-from perdure.duration import format_duration
 from perdure.errors import BadOption
-from perdure.wording import plural
+from perdure.text.duration import format_duration
+from perdure.text.plural import plural
 
 METRICS_PORT = "PERDURE_METRICS_PORT"
 _HIGHEST_PORT = 65535
@@ -85,8 +85,8 @@ def _supervise(
 ) -> int:
     """Run several copies of this command, each with one process."""
     from perdure.cli.loading import check_module  # here, so that help does not wait for it
-    from perdure.clock import SystemClock
     from perdure.runtime.supervisor import Supervisor
+    from perdure.system.clock import SystemClock
 
     # A misspelt module is told once, here, and not by every process.
     if app is not None:

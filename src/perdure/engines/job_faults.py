@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 
 from perdure.errors import BadPolicy
 from perdure.model.job import Job
-from perdure.model.policy_parser import parse_stored_policy
+from perdure.model.policy.parser import parse_stored_policy
 from perdure.model.state import LIVE
 from perdure.store.audit import Fault
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from perdure.clock import Clock
 from perdure.engines.migrator import migrations
 from perdure.errors import BadSetting, Unsupported
 from perdure.store import Store
+from perdure.system.clock import Clock
 
 Opener = Callable[[str, Clock, bool | None, bool], Store]
 """Takes what follows `scheme://`, the clock, auto_migrate and is_inline."""

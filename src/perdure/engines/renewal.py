@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.clock import from_microseconds
 from perdure.model.job import WorkerId
 from perdure.store.workers import Renewal
+from perdure.system.clock import from_microseconds
 
 
 def to_renewal(worker: str, beat_at: int, length: int, left: int) -> Renewal:

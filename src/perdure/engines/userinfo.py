@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from perdure.credentials import hide_credentials
 from perdure.errors import BadSetting
+from perdure.text.credentials import hide_credentials
 
 _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SAFE = "%!$&'()*+,;=-._~"

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from perdure.duration import LONGEST
 from perdure.http.errors import FinalStatusError, LaterStatusError, StatusError
 from perdure.http.redact import NOTHING_TO_REDACT, Redactor
 from perdure.http.request import RetryOn
 from perdure.model.failure import clean
+from perdure.text.duration import LONGEST
 
 EXCERPT = 1024
 """How many bytes of an answer's body are kept."""

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from perdure.duration import parse_duration
 from perdure.errors import BadOption
 from perdure.http.sign import PREFIX, is_key_name
 from perdure.http.url import LONGEST_URL, Target, read_url
+from perdure.text.duration import parse_duration
 
 RetryOn = Literal["default", "all"]
 """Which failures are tried again: those that may pass (network, 408, 425, 429, 5xx), or all."""

@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 import msgspec
 
+from perdure.configuration.settings import HiddenText
 from perdure.errors import BadOption, BadSetting
 from perdure.http.errors import MissingSecretError, SecretRefusedError, SigningError
 from perdure.http.hosts import ANY_HOST, HostPattern, read_host_pattern
 from perdure.http.request import Request, SecretRef
 from perdure.http.sign import PREFIX, is_key_name, read_secret
 from perdure.http.url import Target
-from perdure.settings import HiddenText
 
 _BETWEEN_HOSTS = "+"
 _LONGEST_VALUE = 8192

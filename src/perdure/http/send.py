@@ -14,7 +14,6 @@ from typing import Any
 import httpcore2
 import msgspec
 
-from perdure.clock import Clock
 from perdure.http.classify import Answer, judge
 from perdure.http.errors import HttpError, NetworkError
 from perdure.http.pool import Pool
@@ -24,6 +23,7 @@ from perdure.http.secrets import Secrets, signing_name
 from perdure.http.sign import sign
 from perdure.http.url import Target
 from perdure.model.failure import clean
+from perdure.system.clock import Clock
 
 MOST_READ = 64 * 1024
 """How many bytes of a body are read; the rest is left to the other side."""

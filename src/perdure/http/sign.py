@@ -18,9 +18,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from perdure.clock import EPOCH, SystemClock
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption, BadSetting, BadSignature
+from perdure.system.clock import EPOCH, SystemClock
+from perdure.text.duration import Duration, parse_duration
 
 PREFIX = "whsec_"
 ID_HEADER = "webhook-id"

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from perdure.credentials import hide_credentials
 from perdure.errors import BadOption
+from perdure.text.credentials import hide_credentials
 
 LONGEST_URL = 8192
 

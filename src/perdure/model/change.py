@@ -9,11 +9,11 @@ from typing import TypedDict
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
-from perdure.model.limit import Limit, read_limit
 from perdure.model.option import checked_moment, checked_priority, checked_queue
+from perdure.model.policy.limit import Limit, read_limit
 from perdure.model.state import Delivery
+from perdure.text.duration import Duration, parse_duration
 
 _UNSETTABLE = ("max_attempts", "max_retries")
 

@@ -31,14 +31,14 @@ from perdure.model.outcome import (
     Undecodable,
     Vanished,
 )
-from perdure.model.resolve import Policy
-from perdure.model.retry import Never, Retry, UseDelay, UsePolicy
+from perdure.model.policy.resolve import Policy
+from perdure.model.policy.retry import Never, Retry, UseDelay, UsePolicy
 from perdure.model.state import Lane
 
 _AT_ONCE = timedelta(0)
 _FIRST_PARKING = timedelta(seconds=10)
-"""How long a job is first parked. A worker that knows its task does not wait for that, see runtime/unparker.py: the job
-comes back for its time limit's sake only, and thousands of them must not keep workers busy that do not know them."""
+"""How long a job is first parked. A worker that knows its task claims it sooner (runtime/periodic/unparker.py). The job
+is looked at again for its time limit only, and thousands of parked jobs must not keep the other workers busy."""
 _LONGEST_PARKING = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=365)
 MOST_BYSTANDING = 3

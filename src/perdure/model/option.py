@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
 from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from perdure.model.state import DELIVERIES, Delivery
+from perdure.text.duration import Duration, parse_duration
 
 _NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,200}", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)

@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import msgspec
 
-from perdure.clock import SystemClock
-from perdure.connection_limit import ConnectionLimit, client_of
 from perdure.errors import Refused
-from perdure.log_limit import LogLimit
+from perdure.system.clock import SystemClock
+from perdure.system.connection_limit import ConnectionLimit, client_of
+from perdure.system.log_limit import LogLimit
 
 Answer = tuple[HTTPStatus, bytes, str]
 

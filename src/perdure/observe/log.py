@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from perdure.duration import format_duration
 from perdure.model.event import (
     AttemptEnded,
     CommitLost,
@@ -29,9 +28,10 @@ from perdure.model.event import (
 )
 from perdure.model.failure import clean
 from perdure.model.job import is_job_id
-from perdure.model.redact import Redactor
+from perdure.model.payload.redaction import Redactor
 from perdure.observe.log_stream import Line, write
-from perdure.wording import plural
+from perdure.text.duration import format_duration
+from perdure.text.plural import plural
 
 _ROUNDED = timedelta(milliseconds=1)
 _ROUGH = timedelta(seconds=1)

@@ -12,7 +12,7 @@ from typing import Literal, TextIO
 
 import msgspec
 
-from perdure.model.printable import json_escaped, one_line
+from perdure.text.printable import json_escaped, one_line
 
 _LONGEST_TRACEBACK = 20_000
 """How many characters of a traceback are written; its end says where it happened."""

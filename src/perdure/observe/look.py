@@ -13,10 +13,10 @@ from datetime import datetime
 
 import msgspec
 
-from perdure.clock import Clock
-from perdure.fork import lock_of
 from perdure.store import Store
 from perdure.store.reads import QueueInfo
+from perdure.system.clock import Clock
+from perdure.system.fork import lock_of
 
 _GOOD_FOR = 5.0
 _PATIENCE = 2.0

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Protocol
 from weakref import WeakSet
 
-from perdure.fork import lock_of
 from perdure.model.event import (
     AttemptEnded,
     CommitLost,
@@ -25,6 +24,7 @@ from perdure.model.event import (
 )
 from perdure.model.job import AttemptOutcome
 from perdure.observe.catalogue import BUCKETS
+from perdure.system.fork import lock_of
 
 OTHER = "other"
 MOST_QUEUES = 100

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from perdure.clock import Clock
+from perdure.configuration.settings import Settings
 from perdure.errors import BadSetting
-from perdure.fork import lock_of
 from perdure.model.event import JobsEnqueued, Observer, Tracing
 from perdure.model.job import JobId, NewJob
-from perdure.model.redact import Redactor
+from perdure.model.payload.redaction import Redactor
 from perdure.observe.fanout import Fanout
 from perdure.observe.log import LogObserver
 from perdure.observe.look import Look
 from perdure.observe.metrics import MetricsObserver
-from perdure.settings import Settings
 from perdure.store import Store
+from perdure.system.clock import Clock
+from perdure.system.fork import lock_of
 
 if TYPE_CHECKING:
     from perdure.observe.endpoint import Endpoint

@@ -18,13 +18,13 @@ from opentelemetry import metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from perdure.clock import EPOCH
 from perdure.model.event import AttemptEnded, CommitLost, Event, ForwardFailed, JobsEnqueued
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Outcome
 from perdure.observe import catalogue as named
 from perdure.observe.catalogue import BUCKETS, COUNTED, Metric
 from perdure.observe.metrics import Cell
+from perdure.system.clock import EPOCH
 
 _NAME = "perdure"
 _MOST_LINKS = 100

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from perdure.runtime.held import Holding
+from perdure.runtime.in_flight import Holding
 
 
 class Buffer:

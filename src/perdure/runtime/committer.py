@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from perdure.clock import Clock
 from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.occurrence import with_next_ticks
-from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Ended
+from perdure.system.clock import Clock
 
 _BATCH = 1000
 

@@ -15,26 +15,26 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol
 
-from perdure.clock import Clock
 from perdure.errors import BadPayload
-from perdure.exhaustion import is_exhaustion
-from perdure.log_limit import LogLimit
 from perdure.model.decide import decide, spent
 from perdure.model.event import AttemptEnded, Tracing
 from perdure.model.failure import capture, clean
 from perdure.model.job import Job
 from perdure.model.outcome import Cancelled, Ending, Raised, ShutDown, TaskUnknown, TimedOut, Undecodable
-from perdure.model.resolve import Policy
-from perdure.runtime import fork_guard
-from perdure.runtime.children import Children
+from perdure.model.policy.resolve import Policy
+from perdure.runtime.children.entry import Entry
+from perdure.runtime.children.pool import Children
 from perdure.runtime.committer import to_ended
 from perdure.runtime.context import Entered, running
-from perdure.runtime.entry import Entry
 from perdure.runtime.handler import Handler, Registry, is_isolated, suspected
-from perdure.runtime.held import Holding
+from perdure.runtime.in_flight import Holding
+from perdure.runtime.liveness import fork_guard
 from perdure.runtime.threads import Interrupted, Threads
 from perdure.runtime.timeout import OutOfTime, within
 from perdure.store.jobs import Ended, JobStore
+from perdure.system.clock import Clock
+from perdure.system.exhaustion import is_exhaustion
+from perdure.system.log_limit import LogLimit
 
 _TURN = 0.005
 """How long slots may run jobs that never wait before the rest of the worker gets its turn."""

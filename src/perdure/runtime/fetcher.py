@@ -14,17 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 
-from perdure.bell import Bell
-from perdure.clock import Clock
 from perdure.errors import LeaseLost
-from perdure.model.fairness import START_CARRY, Fairness, split
 from perdure.model.job import Job, WorkerId
-from perdure.model.turns import Turns
+from perdure.model.queue.fairness import START_CARRY, Fairness, split
+from perdure.model.queue.turns import Turns
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.membership import Membership
-from perdure.runtime.trouble import Trouble
 from perdure.store import Store
 from perdure.store.jobs import Fetched, Want
 from perdure.store.standby import Standby, StandbyStore
+from perdure.system.clock import Clock
+from perdure.system.wake_signal import Bell
 
 _LARGEST_BATCH = 1000
 

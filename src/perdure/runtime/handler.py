@@ -9,11 +9,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadDuration, BadPayload, Cancel, GiveUp, RetryAfter, Snooze
-from perdure.model.codec import decode_args, encode_result
 from perdure.model.failure import capture, clean
-from perdure.model.fairness import Fairness
 from perdure.model.job import Job
 from perdure.model.outcome import (
     AskedToWait,
@@ -27,8 +24,11 @@ from perdure.model.outcome import (
     Undecodable,
     Vanished,
 )
-from perdure.model.queue_settings import QueueSettings
-from perdure.model.resolve import Policy
+from perdure.model.payload.codec import decode_args, encode_result
+from perdure.model.policy.resolve import Policy
+from perdure.model.queue.fairness import Fairness
+from perdure.model.queue.settings import QueueSettings
+from perdure.text.duration import Duration, parse_duration
 
 Kind = Literal["async", "thread", "process"]
 

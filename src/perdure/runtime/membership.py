@@ -12,14 +12,14 @@ import platform
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure.clock import Clock
 from perdure.model.event import LeaseExpired, Observer, WorkerStarted
 from perdure.model.job import Job, JobId, WorkerId
-from perdure.runtime.held import Held
-from perdure.runtime.keeper import Keeper, Lease
-from perdure.runtime.trouble import Trouble, is_outage
+from perdure.runtime.backoff import Trouble, is_outage
+from perdure.runtime.in_flight import Held
+from perdure.runtime.liveness.keeper import Keeper, Lease
 from perdure.store import Store
 from perdure.store.workers import Beat
+from perdure.system.clock import Clock
 
 
 class Membership:

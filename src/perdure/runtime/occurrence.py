@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from perdure.model.event import AttemptEnded
-from perdure.runtime.trouble import is_outage
+from perdure.runtime.backoff import is_outage
 from perdure.store import Store
 
 

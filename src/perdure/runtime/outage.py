@@ -12,9 +12,9 @@ import asyncio
 from datetime import timedelta
 from typing import NoReturn
 
-from perdure.clock import Clock
 from perdure.errors import EngineBusy, EngineError, EngineFull, EngineLost, EngineUnreachable, EngineUnusable
 from perdure.model.event import Observer, StoreRecovered, StoreTrouble
+from perdure.system.clock import Clock
 
 _FLAPPING = 10.0
 """For how many seconds after an outage was told short new ones are not told."""

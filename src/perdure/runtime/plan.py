@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import msgspec
 
-from perdure.model.schedule import Definition
-from perdure.runtime.entry import Entry
+from perdure.model.schedule.definition import Definition
+from perdure.runtime.children.entry import Entry
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

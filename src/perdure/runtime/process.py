@@ -11,17 +11,17 @@ from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any
 
-from perdure.clock import SystemClock
 from perdure.errors import UsageError, WorkerFailed
-from perdure.runtime.entry import stop_in_child
+from perdure.runtime.backoff import Trouble
+from perdure.runtime.children.entry import stop_in_child
+from perdure.runtime.liveness.own_process import EXIT_CODE
+from perdure.runtime.liveness.watchdog import Watchdog
 from perdure.runtime.membership import on_loop
-from perdure.runtime.own_process import EXIT_CODE
 from perdure.runtime.signals import one_stop, stopping_signals
 from perdure.runtime.startup import in_daemon_thread, open_or_stop
 from perdure.runtime.supervisor import stop_with_supervisor
-from perdure.runtime.trouble import Trouble
-from perdure.runtime.watchdog import Watchdog
 from perdure.runtime.worker import Worker
+from perdure.system.clock import SystemClock
 
 _SWITCH = 0.001
 """After how many seconds a thread lets another run, where the engine's threads and the event loop need each other."""

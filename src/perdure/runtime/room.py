@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from perdure.clock import Clock
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Pace
-from perdure.runtime.held import Held
+from perdure.runtime.in_flight import Held
 from perdure.runtime.plan import Plan
+from perdure.system.clock import Clock
 
 _MOST_UNCOMMITTED = 4000
 """How many ended attempts may wait for their commit before no more jobs are claimed."""

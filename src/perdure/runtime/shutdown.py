@@ -14,12 +14,12 @@ from perdure.runtime.buffer import Buffer
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Fetcher
-from perdure.runtime.give_back import GiveBack
-from perdure.runtime.held import Held
+from perdure.runtime.in_flight import Held
 from perdure.runtime.lifetime import Lifetime
+from perdure.runtime.liveness.give_back import GiveBack
 from perdure.runtime.membership import Membership
 from perdure.runtime.startup import in_daemon_thread
-from perdure.wording import plural
+from perdure.text.plural import plural
 
 _STUBBORN = 1.0
 """How many seconds a handler that was broken off gets to notice it."""

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from perdure.clock import Clock
+from perdure.system.clock import Clock
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTING = signal.SIGURG

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from perdure.clock import Clock
 from perdure.model.job import Job
-from perdure.runtime.trouble import Trouble, is_outage
+from perdure.runtime.backoff import Trouble, is_outage
 from perdure.store.jobs import JobStore
+from perdure.system.clock import Clock
 
 _Waiting = tuple[Job, "asyncio.Future[bool]"]
 

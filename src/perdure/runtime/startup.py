@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from perdure.errors import EngineError
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.outage import can_pass
-from perdure.runtime.trouble import Trouble
 
 T = TypeVar("T")
 

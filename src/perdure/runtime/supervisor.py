@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
-from perdure.clock import Clock
+from perdure.system.clock import Clock
 
 LIFELINE = "PERDURE_LIFELINE"
 """The environment variable with the descriptor of the pipe by which a worker notices that its supervisor is gone."""

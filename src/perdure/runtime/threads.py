@@ -19,7 +19,7 @@ from contextvars import Context
 from typing import Any
 
 from perdure.runtime.context import running
-from perdure.runtime.fork_guard import enters_handlers, leave_copy
+from perdure.runtime.liveness.fork_guard import enters_handlers, leave_copy
 
 Answer = tuple[Any, BaseException | None]
 

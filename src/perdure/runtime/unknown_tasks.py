@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from operator import attrgetter
 from random import Random
 
-from perdure.clock import Clock
 from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded
 from perdure.model.job import Job
 from perdure.model.outcome import TaskUnknown
 from perdure.runtime.handler import Registry
+from perdure.system.clock import Clock
 
 _task_of = attrgetter("task")
 

@@ -16,39 +16,39 @@ from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import Any
 
-from perdure.clock import Clock
 from perdure.errors import EngineLost
 from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded, Observer, Tracing
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.model.state import Lane
-from perdure.runtime.background import make_background
+from perdure.runtime.backoff import Trouble
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims, Fetcher
-from perdure.runtime.forwarder import Forwarder, Sinks
-from perdure.runtime.give_back import GiveBack
 from perdure.runtime.handler import Registry
-from perdure.runtime.held import Held
-from perdure.runtime.hints import Hints
+from perdure.runtime.in_flight import Held
 from perdure.runtime.lifetime import Lifetime, failure, is_alive
-from perdure.runtime.loop import Loop
+from perdure.runtime.liveness.give_back import GiveBack
+from perdure.runtime.liveness.watchdog import Fault, Watchdog
 from perdure.runtime.membership import Membership
 from perdure.runtime.outage import Outage
+from perdure.runtime.periodic.forwarder import Forwarder, Sinks
+from perdure.runtime.periodic.loop import Loop
+from perdure.runtime.periodic.parts import make_background
+from perdure.runtime.periodic.promoter import Promoter
+from perdure.runtime.periodic.tuner import Tuner
 from perdure.runtime.plan import Plan
-from perdure.runtime.promoter import Promoter
 from perdure.runtime.room import Room
 from perdure.runtime.shutdown import Shutdown, end_tasks
 from perdure.runtime.starter import Starter
 from perdure.runtime.startup import register_or_stop
-from perdure.runtime.trouble import Trouble
-from perdure.runtime.tuner import Tuner
 from perdure.runtime.unknown_tasks import UnknownTasks
-from perdure.runtime.watchdog import Fault, Watchdog
+from perdure.runtime.wakeup_router import Hints
 from perdure.store import Store
-from perdure.wording import plural
+from perdure.system.clock import Clock
+from perdure.text.plural import plural
 
 _log = logging.getLogger("perdure")
 

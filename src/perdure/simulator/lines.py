@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from perdure.model.fairness import START_CARRY, Fairness
 from perdure.model.job import HIGHEST_PRIORITY, Job
 from perdure.model.outcome import Ending
+from perdure.model.queue.fairness import START_CARRY, Fairness
 from perdure.model.state import Lane
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from perdure.model.retry import Retry
+from perdure.model.policy.retry import Retry
 from perdure.simulator.scenario import Batch, Scenario
 
 _SECOND = timedelta(seconds=1)

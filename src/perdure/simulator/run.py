@@ -16,20 +16,20 @@ from random import Random
 
 import msgspec
 
+from perdure.configuration.settings import Settings
 from perdure.errors import BadOption
 from perdure.model.decide import decide, spent
 from perdure.model.failure import Failure
-from perdure.model.fairness import Fairness
 from perdure.model.job import Job, JobId
 from perdure.model.outcome import Outcome, Raised, Returned
-from perdure.model.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
-from perdure.settings import Settings
+from perdure.model.policy.resolve import AppPolicy, QueuePolicy, TaskPolicy, resolve
+from perdure.model.queue.fairness import Fairness
 from perdure.simulator.fate import Fate
 from perdure.simulator.lines import NUMBER, NUMBER_BITS, Line, Simulated, Worker
 from perdure.simulator.record import Record
 from perdure.simulator.result import Simulation, Step
 from perdure.simulator.scenario import MICROSECOND, Scenario
-from perdure.wording import plural
+from perdure.text.plural import plural
 
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 _QUEUE = "simulated"

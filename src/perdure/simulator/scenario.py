@@ -9,14 +9,14 @@ from heapq import merge
 
 import msgspec
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
-from perdure.model.fairness import Fairness
 from perdure.model.job import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from perdure.model.limit import read_limit
-from perdure.model.retry import Retry
-from perdure.model.shown import shown
-from perdure.wording import plural
+from perdure.model.policy.limit import read_limit
+from perdure.model.policy.retry import Retry
+from perdure.model.queue.fairness import Fairness
+from perdure.text.duration import Duration, parse_duration
+from perdure.text.plural import plural
+from perdure.text.shown import shown
 
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000

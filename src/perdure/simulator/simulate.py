@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from perdure.duration import Duration, parse_duration
 from perdure.errors import BadOption
-from perdure.model.fairness import Fairness
-from perdure.model.limit import Limit, read_limit
-from perdure.model.retry import Retry
-from perdure.model.shown import shown
+from perdure.model.policy.limit import Limit, read_limit
+from perdure.model.policy.retry import Retry
+from perdure.model.queue.fairness import Fairness
 from perdure.simulator.result import Simulation
 from perdure.simulator.run import run
 from perdure.simulator.scenario import MOST_ATTEMPTS, BatchLike, Scenario, read_batches, read_chances, read_span
+from perdure.text.duration import Duration, parse_duration
+from perdure.text.shown import shown
 
 RunTimes = Literal["fixed", "exponential"]
 

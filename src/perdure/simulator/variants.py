@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from perdure.model.fairness import Fairness
+from perdure.model.queue.fairness import Fairness
 from perdure.simulator.result import Simulation
 from perdure.simulator.run import run
 from perdure.simulator.scenario import Scenario

@@ -12,7 +12,7 @@ import msgspec
 from perdure.model.failure import Failure
 from perdure.model.forward import ForwardState
 from perdure.model.job import Attempt, Job, JobId
-from perdure.model.queue_settings import FIELDS, NOTHING_SAID, QueueSettings
+from perdure.model.queue.settings import FIELDS, NOTHING_SAID, QueueSettings
 from perdure.model.state import Lane, State
 from perdure.store.reply import Reply
 from perdure.store.workers import WorkerInfo

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from perdure.model.job import NewJob
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
 from perdure.store.reply import Reply
 
 

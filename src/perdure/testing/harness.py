@@ -19,30 +19,30 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from perdure.app import App
-from perdure.assembly import Surroundings
-from perdure.clock import VirtualClock
-from perdure.duration import Duration, parse_duration
+from perdure.application.assembly import Surroundings
+from perdure.application.identity import Ids
 from perdure.engines.opener import open_store
 from perdure.errors import BadOption, JobNotFound, UsageError
-from perdure.identity import Ids
 from perdure.model.event import AttemptEnded
-from perdure.model.fairness import Fairness
 from perdure.model.job import Attempt, Job, JobId
-from perdure.model.queue_settings import NOTHING_SAID, QueueSettings
-from perdure.model.schedule import Definition
+from perdure.model.queue.fairness import Fairness
+from perdure.model.queue.settings import NOTHING_SAID, QueueSettings
+from perdure.model.schedule.definition import Definition
 from perdure.runtime.committer import to_ended
 from perdure.runtime.executor import Executor
 from perdure.runtime.fetcher import Claims
-from perdure.runtime.forwarder import Forwarder
-from perdure.runtime.held import Holding
-from perdure.runtime.promoter import Promoter
-from perdure.runtime.reaper import Reaper
-from perdure.runtime.scheduler import Scheduler
+from perdure.runtime.in_flight import Holding
+from perdure.runtime.periodic.forwarder import Forwarder
+from perdure.runtime.periodic.promoter import Promoter
+from perdure.runtime.periodic.reaper import Reaper
+from perdure.runtime.periodic.scheduler import Scheduler
 from perdure.runtime.starter import start
 from perdure.store import Store
 from perdure.store.reads import JobFilter, QueueInfo
+from perdure.system.clock import VirtualClock
 from perdure.testing.beside import outside_loop
 from perdure.testing.crew import Crew
+from perdure.text.duration import Duration, parse_duration
 
 T = TypeVar("T")
 

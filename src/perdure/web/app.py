@@ -14,18 +14,17 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perdure.app import App
-from perdure.http_task import over_api
-from perdure.identity import version
-from perdure.web import auth
-from perdure.web.auth import Access
-from perdure.web.desk import Answer, Call, Desk
+from perdure.application.http_task import over_api
+from perdure.application.identity import version
+from perdure.web.access import tokens as auth
+from perdure.web.access.tokens import Access
 from perdure.web.guard import Guard
 from perdure.web.intake import read_body, read_query
 from perdure.web.openapi import openapi
 from perdure.web.operation import Operation
 from perdure.web.page import front_page
 from perdure.web.problems import Failed
-from perdure.web.requests import NoQuery
+from perdure.web.request_context import Answer, Call, Desk
 from perdure.web.rest import (
     classic,
     dead_letters,
@@ -39,6 +38,7 @@ from perdure.web.rest import (
     schedules,
     stats,
 )
+from perdure.web.schemas.requests import NoQuery
 
 ASGI = ASGIApp
 

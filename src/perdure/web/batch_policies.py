@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.model.retry import Retry
+from perdure.model.policy.retry import Retry
 from perdure.web.problems import invalid
-from perdure.web.requests import NewJobBody
+from perdure.web.schemas.requests import NewJobBody
 
 _MOST_POLICY_TEXT = 8 * 1024
 _MOST_POLICY_TEXT_IN_ALL = 64 * 1024

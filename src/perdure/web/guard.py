@@ -15,14 +15,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perdure.errors import PerdureError
-from perdure.exhaustion import is_exhaustion
-from perdure.log_limit import LogLimit
-from perdure.model.printable import one_line
+from perdure.system.exhaustion import is_exhaustion
+from perdure.system.log_limit import LogLimit
+from perdure.text.printable import one_line
 from perdure.web import problems
-from perdure.web.auth import Access
+from perdure.web.access.this_machine import is_loopback, name_of
+from perdure.web.access.tokens import Access
 from perdure.web.intake import LONGEST_TARGET, announces_body
 from perdure.web.problems import Failed
-from perdure.web.this_machine import is_loopback, name_of
 
 HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",

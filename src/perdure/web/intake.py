@@ -21,8 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope
 
 from perdure.errors import BadPayload
-from perdure.model.codec import decode_body
-from perdure.model.suggestion import suggestion
+from perdure.model.payload.codec import decode_body
+from perdure.text.suggestion import suggestion
 from perdure.web.operation import Body
 from perdure.web.problems import Failed, FieldError, invalid
 

@@ -22,11 +22,11 @@ from perdure.admin.document import job_document, queue_document, stats_document
 from perdure.admin.inspect import Stats
 from perdure.admin.payload_view import EVERYTHING, PayloadView
 from perdure.errors import PerdureError
-from perdure.log_limit import LogLimit
 from perdure.model.job import Job, JobId, is_job_id
-from perdure.model.redact import Redactor
+from perdure.model.payload.redaction import Redactor
 from perdure.store import Store
 from perdure.store.reads import JobFilter
+from perdure.system.log_limit import LogLimit
 
 KINDS = frozenset({"stats", "queue", "job", "trouble"})
 INTERVAL = 1.0

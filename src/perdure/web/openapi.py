@@ -10,7 +10,7 @@ import msgspec
 from perdure.web import problems
 from perdure.web.operation import Operation
 from perdure.web.problems import Problem
-from perdure.web.requests import JobIdText, QueueName, ScheduleName
+from perdure.web.schemas.requests import JobIdText, QueueName, ScheduleName
 
 _REF = "#/components/schemas/{name}"
 _PATH_TYPES: dict[str, Any] = {"id": JobIdText, "name": QueueName}

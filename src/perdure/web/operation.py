@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from perdure.web.auth import Scope
-from perdure.web.desk import Answer, Call
+from perdure.web.access.tokens import Scope
+from perdure.web.request_context import Answer, Call
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 Handler = Callable[[Call], Awaitable[Answer | Response]]

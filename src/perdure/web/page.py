@@ -12,11 +12,11 @@ from perdure.admin import inspect
 from perdure.admin.inspect import Stats
 from perdure.errors import PerdureError
 from perdure.model.state import STATES
-from perdure.web import auth
-from perdure.web.desk import Call
+from perdure.text.plural import plural
+from perdure.web.access import tokens as auth
 from perdure.web.operation import API
 from perdure.web.problems import Failed
-from perdure.wording import plural
+from perdure.web.request_context import Call
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color-scheme:light dark}"

@@ -18,12 +18,12 @@ from starlette.requests import Request
 
 from perdure.admin import inspect
 from perdure.admin.document import job_document
+from perdure.admin.reply_generator import Stepped
 from perdure.admin.selection import read_filters, read_id
-from perdure.admin.steps import Stepped
 from perdure.model.job import Job, JobId
-from perdure.web.desk import Answer, Call
+from perdure.web.access.payload import view_of
 from perdure.web.problems import invalid
-from perdure.web.view import view_of
+from perdure.web.request_context import Answer, Call
 
 T = TypeVar("T")
 

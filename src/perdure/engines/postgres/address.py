@@ -14,9 +14,9 @@ import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from perdure.credentials import Discreet
 from perdure.engines.userinfo import encode_userinfo, shown
 from perdure.errors import BadSetting
+from perdure.text.credentials import Discreet
 
 EXAMPLES = (
     "Examples: postgresql://user:secret@db.example/app, postgresql:///app?host=/run/postgresql,"

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from perdure.clock import to_microseconds
 from perdure.engines.postgres.rows import (
     are_ids,
     from_array,
@@ -28,6 +27,7 @@ from perdure.engines.postgres.verb import Script, Step, Verb
 from perdure.model.failure import Failure
 from perdure.model.outcome import Outcome
 from perdure.store.jobs import Ended
+from perdure.system.clock import to_microseconds
 
 Fence = tuple[str, int, str]
 _MOST_DOUBTS = 100_000

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncRawCursor, RawCursor, pq
 
-from perdure.clock import SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
-from perdure.engines.postgres.plans import READ, Plans
+from perdure.engines.postgres.prepared_statements import READ, Plans
 from perdure.engines.postgres.sql import Statement, statement
 from perdure.engines.postgres.verb import Row
+from perdure.system.clock import SystemClock
 
 R = TypeVar("R")
 

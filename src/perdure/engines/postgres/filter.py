@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.clock import to_microseconds
 from perdure.engines.postgres.rows import folded, from_ids, from_optional_text
 from perdure.store.reads import JobFilter
+from perdure.system.clock import to_microseconds
 
 
 def parameters(where: JobFilter, **more: Any) -> dict[str, Any]:

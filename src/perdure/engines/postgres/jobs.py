@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.notes import NOTES_AT_ONCE
 from perdure.engines.postgres.rows import from_duration, from_ids, from_text, to_job, to_moment, to_text
 from perdure.engines.postgres.scan_start import ScanStart
@@ -17,6 +16,7 @@ from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.model.job import JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
+from perdure.system.clock import from_microseconds, to_microseconds
 
 
 def promote(limit: int, slow: SlowClaims) -> Verb[Promoted]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from perdure.clock import from_microseconds
 from perdure.engines.postgres.rows import from_duration, from_text, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.engines.set_aside import damaged_note, each_readable, readable
 from perdure.store.notes import Note
 from perdure.store.reply import Reply
+from perdure.system.clock import from_microseconds
 
 NOTES_AT_ONCE = 100
 """How many expired notes are deleted in passing."""

@@ -12,7 +12,6 @@ import asyncio
 import threading
 from typing import Generic, TypeVar
 
-from perdure.clock import SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import (
     AnyConnection,
@@ -26,6 +25,7 @@ from perdure.engines.postgres.connection import (
 )
 from perdure.engines.postgres.fair_places import FairPlaces
 from perdure.engines.postgres.fault import TookTooLongError
+from perdure.system.clock import SystemClock
 
 C = TypeVar("C", bound=AnyConnection)
 

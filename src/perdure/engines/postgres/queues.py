@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from perdure.clock import to_microseconds
 from perdure.engines.postgres.rows import from_optional_text, from_text, to_optional_text, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
-from perdure.engines.said import from_settings, to_all_settings, to_queues, to_settings
-from perdure.model.queue_settings import QueueSettings
+from perdure.engines.queue_columns import from_settings, to_all_settings, to_queues, to_settings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.reads import QueueInfo
+from perdure.system.clock import to_microseconds
 
 
 def queues() -> Verb[list[QueueInfo]]:

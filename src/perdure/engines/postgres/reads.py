@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.postgres.filter import parameters
 from perdure.engines.postgres.rows import (
     from_ids,
@@ -26,6 +25,7 @@ from perdure.engines.set_aside import each_readable, readable
 from perdure.model.job import Attempt, Job, JobId, WorkerId
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 from perdure.store.workers import WorkerInfo
+from perdure.system.clock import from_microseconds
 
 T = TypeVar("T")
 _RECENT = {"succeeded": "recent_succeeded", "dead": "recent_dead", "waiting": "recent_waiting"}

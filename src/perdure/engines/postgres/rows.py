@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.postgres.verb import Row
 from perdure.engines.set_aside import UNREADABLE, checked_job, set_aside
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, WorkerId
+from perdure.system.clock import from_microseconds, to_microseconds
 
 _MICROSECOND = timedelta(microseconds=1)
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)

@@ -7,7 +7,7 @@ reads from the beginning again only for a bounded share of the time. That finds 
 
 from __future__ import annotations
 
-from perdure.clock import Clock, SystemClock
+from perdure.system.clock import Clock, SystemClock
 
 BEGINNING = -(2**63)
 SLOW = 5_000

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.postgres.enqueue import to_row
 from perdure.engines.postgres.rows import from_batch, from_moment, from_optional_text, from_text, to_moment, to_text
 from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.engines.set_aside import each_readable, moment_or_none
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
 from perdure.store.schedules import Due, Firing
+from perdure.system.clock import from_microseconds
 
 _decode = msgspec.json.Decoder(Schedule).decode
 

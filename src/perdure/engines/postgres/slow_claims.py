@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from perdure.clock import Clock, SystemClock, to_microseconds
 from perdure.engines.postgres.claim_ranges import START, QueueRanges, Read, Reading
 from perdure.engines.postgres.scan_start import ScanStart
 from perdure.engines.postgres.workers import HeldListings
 from perdure.model.job import NewJob
+from perdure.system.clock import Clock, SystemClock, to_microseconds
 
 AGAIN_AFTER = 1.0
 """After a suspicion of slow claims that was not confirmed, a queue is not suspected again for this many seconds."""

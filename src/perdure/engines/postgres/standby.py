@@ -10,12 +10,12 @@ from collections.abc import Generator
 from datetime import timedelta
 from typing import Any
 
-from perdure.bell import Bell
-from perdure.engines.postgres.ear import LoopEar
-from perdure.engines.postgres.player import Player
+from perdure.engines.postgres.loop_listener import LoopEar
+from perdure.engines.postgres.runner import Player
 from perdure.engines.postgres.verb import Verb
 from perdure.errors import PerdureError
 from perdure.store.jobs import Fetched
+from perdure.system.wake_signal import Bell
 
 
 class PostgresStandby:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.clock import Clock, SystemClock
-from perdure.engines.door import Door
 from perdure.engines.group import Groups
+from perdure.engines.open_guard import Door
 from perdure.engines.postgres import (
     caller,
     commit,
@@ -33,7 +32,7 @@ from perdure.engines.postgres.connection import connect, shut
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.notes import NoteVerbs
-from perdure.engines.postgres.player import Player
+from perdure.engines.postgres.runner import Player
 from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.standby import PostgresStandby
@@ -43,8 +42,8 @@ from perdure.engines.reply import Asked, Grouped
 from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
-from perdure.model.queue_settings import FIELDS, QueueSettings
-from perdure.model.schedule import Schedule
+from perdure.model.queue.settings import FIELDS, QueueSettings
+from perdure.model.schedule.definition import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
@@ -54,6 +53,7 @@ from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, Renewal, WorkerInfo
+from perdure.system.clock import Clock, SystemClock
 
 T = TypeVar("T")
 

@@ -23,14 +23,14 @@ from collections.abc import Callable
 
 import psycopg
 
-from perdure.clock import Clock, SystemClock
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import ThreadConnection, connect, shut
-from perdure.engines.postgres.ear import LoopEar, pause_after
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
+from perdure.engines.postgres.loop_listener import LoopEar, pause_after
 from perdure.engines.postgres.sql import quoted, statement
-from perdure.fork import lock_of
+from perdure.system.clock import Clock, SystemClock
+from perdure.system.fork import lock_of
 
 _LEAST_GAP = 0.002
 _BUSY_GAP = 0.008

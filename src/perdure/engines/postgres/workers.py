@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import msgspec
 
-from perdure.clock import Clock, SystemClock
 from perdure.engines.postgres.rows import from_duration, from_text
 from perdure.engines.postgres.verb import Script, Step, Verb
 from perdure.errors import LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.workers import Beat
+from perdure.system.clock import Clock, SystemClock
 
 SLOW_LIST = 0.05
 """A list of a worker's jobs that takes more seconds than this is slow."""

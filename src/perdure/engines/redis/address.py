@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from perdure.credentials import Discreet
 from perdure.engines.userinfo import encode_userinfo, shown
 from perdure.errors import BadSetting
+from perdure.text.credentials import Discreet
 
 EXAMPLES = (
     "Examples: redis://redis.example:6379/0, rediss://user:secret@redis.example, valkey://redis.example?prefix=jobs,"

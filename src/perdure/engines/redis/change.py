@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.jobs import MOST
 from perdure.engines.redis.record import within_or_beside
 from perdure.engines.redis.rows import from_duration
@@ -17,6 +16,7 @@ from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.change import Change
 from perdure.model.job import JobId
 from perdure.store.jobs import ChangeAnswer
+from perdure.system.clock import to_microseconds
 
 
 def change(ids: Sequence[JobId], change: Change) -> Verb[list[ChangeAnswer]]:

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Sequence
 from typing import cast
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.record import END, within_or_beside
 from perdure.engines.redis.rows import AttemptRecord, from_duration, from_failure, from_record
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.model.failure import Failure
 from perdure.store.jobs import Ended
+from perdure.system.clock import to_microseconds
 
 MOST = 1000
 """The most attempts that one script settles."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.enqueue_one import enqueue_one, is_plain
 from perdure.engines.redis.record import within_or_beside
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.errors import BadOption
 from perdure.model.job import JobId, NewJob
+from perdure.system.clock import to_microseconds
 
 KIND_WIDTH = 11
 """How many arguments a kind takes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.engines.redis.player import Player
 from perdure.engines.redis.record import END, WITHIN
 from perdure.engines.redis.rows import from_duration
+from perdure.engines.redis.runner import Player
 from perdure.engines.redis.verb import Argument, Call, optional
 from perdure.model.job import NewJob
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.record import to_failure
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.engines.set_aside import readable
 from perdure.store.reads import JobFilter
+from perdure.system.clock import to_microseconds
 
 FEW = 2000
 """So many jobs are sorted sooner than they are found among all others."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.redis.fetch import set_aside
 from perdure.engines.redis.record import to_job, to_moment
 from perdure.engines.redis.rows import from_duration
@@ -19,6 +18,7 @@ from perdure.engines.set_aside import moment_or_none, readable
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
+from perdure.system.clock import from_microseconds, to_microseconds
 
 MOST = 1000
 """The most jobs that one script moves."""

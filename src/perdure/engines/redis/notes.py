@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.clock import from_microseconds
 from perdure.engines.redis.rows import from_duration
 from perdure.engines.redis.verb import Call, Verb
 from perdure.engines.set_aside import damaged_note, each_readable, readable
 from perdure.store.notes import Note
+from perdure.system.clock import from_microseconds
 
 _LOOK_AT = 500
 

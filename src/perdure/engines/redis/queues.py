@@ -7,14 +7,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from perdure.clock import to_microseconds
 from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.rows import to_count
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.engines.set_aside import one_of, readable
-from perdure.model.queue_settings import FIELDS, QueueSettings
+from perdure.model.queue.settings import FIELDS, QueueSettings
 from perdure.model.state import ENQUEUED, LANES, STATES
 from perdure.store.reads import QueueInfo
+from perdure.system.clock import to_microseconds
 
 _LINES = 100
 """How many lines one script looks at for their oldest job."""

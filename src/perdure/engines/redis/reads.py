@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from perdure.clock import from_microseconds
 from perdure.engines.redis.filter import LOOK_AT, Match, Search, count_matching, dead_among, is_state_alone
 from perdure.engines.redis.record import Record, to_duration, to_failure, to_job, to_moment, to_record, to_text
 from perdure.engines.redis.rows import to_attempt, to_count
@@ -16,6 +15,7 @@ from perdure.engines.set_aside import each_readable, one_of, readable
 from perdure.model.job import Attempt, Job, JobId, WorkerId
 from perdure.model.state import STATES
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
+from perdure.system.clock import from_microseconds
 
 
 def get(ids: Sequence[JobId]) -> Verb[list[Job | None]]:

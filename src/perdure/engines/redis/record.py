@@ -10,11 +10,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from perdure.clock import from_microseconds
 from perdure.engines.set_aside import UNREADABLE, one_of, set_aside
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.model.state import DELIVERIES, STATES
+from perdure.system.clock import from_microseconds
 
 END = b"\xff"
 """No text in UTF-8 has this byte."""

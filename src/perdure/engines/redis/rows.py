@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.redis.record import to_duration
 from perdure.engines.set_aside import readable
 from perdure.model.failure import Failure
 from perdure.model.job import Attempt, AttemptOutcome, JobId, WorkerId
+from perdure.system.clock import from_microseconds
 
 Fields = dict[bytes, bytes]
 

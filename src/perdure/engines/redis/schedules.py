@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.redis.enqueue import JOB_WIDTH, KIND_WIDTH, to_arguments
 from perdure.engines.redis.record import to_moment
 from perdure.engines.redis.verb import Argument, Call, Verb, optional
 from perdure.engines.set_aside import each_readable, moment_or_none, readable
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
 from perdure.store.schedules import Due, Firing
+from perdure.system.clock import from_microseconds, to_microseconds
 
 MOST = 1000
 """The most schedules that one script shows or changes."""

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.clock import Clock
-from perdure.engines.door import Door
 from perdure.engines.group import Groups
+from perdure.engines.open_guard import Door
 from perdure.engines.redis import (
     commit,
     enqueue,
@@ -32,7 +31,7 @@ from perdure.engines.redis.audit import AuditVerbs
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.change import change as change_jobs
 from perdure.engines.redis.fault import to_perdure_error
-from perdure.engines.redis.player import Player
+from perdure.engines.redis.runner import Player
 from perdure.engines.redis.standby import RedisStandby, Standbys
 from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
@@ -41,8 +40,8 @@ from perdure.errors import Unsupported
 from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
-from perdure.model.queue_settings import FIELDS, QueueSettings
-from perdure.model.schedule import Schedule
+from perdure.model.queue.settings import FIELDS, QueueSettings
+from perdure.model.schedule.definition import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
@@ -53,6 +52,7 @@ from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, Renewal, WorkerInfo
+from perdure.system.clock import Clock
 
 T = TypeVar("T")
 

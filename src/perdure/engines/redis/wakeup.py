@@ -12,11 +12,11 @@ import random
 import threading
 from collections.abc import Callable
 
-from perdure.clock import SystemClock
 from perdure.engines.redis.address import Address
 from perdure.engines.redis.client import ThreadClient
 from perdure.engines.redis.connection import Connection
 from perdure.engines.redis.wire import ServerError, pack
+from perdure.system.clock import SystemClock
 
 GAP = 0.002
 """The shortest time between two hints from other processes, in seconds."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.redis.rows import from_duration, to_fields
 from perdure.engines.redis.verb import Call, Verb
 from perdure.engines.set_aside import each_readable
 from perdure.errors import LeaseLost
 from perdure.model.job import JobId, WorkerId
 from perdure.store.workers import Beat, WorkerInfo
+from perdure.system.clock import from_microseconds
 
 _encode_queues = msgspec.json.Encoder().encode
 _decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode

@@ -18,10 +18,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 
-from perdure.clock import SystemClock
 from perdure.engines.sqlite.log import Log
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import EngineUnreachable
+from perdure.system.clock import SystemClock
 
 THRESHOLD = 8 * 1024 * 1024
 _PATIENCE = 5.0

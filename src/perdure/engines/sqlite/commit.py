@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from perdure.clock import to_microseconds
 from perdure.engines.sqlite.batch import execute_rows
 from perdure.engines.sqlite.enqueue import checked_cursor
 from perdure.engines.sqlite.rows import Row, from_duration, from_failure, from_json_text
@@ -15,6 +14,7 @@ from perdure.engines.sqlite.sql import statement
 from perdure.model.failure import Failure
 from perdure.model.state import ENQUEUED
 from perdure.store.jobs import Ended
+from perdure.system.clock import to_microseconds
 
 Fence = tuple[str, int, str]
 _decode_places = msgspec.json.Decoder(list[int]).decode

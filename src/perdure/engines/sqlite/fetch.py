@@ -8,15 +8,15 @@ from functools import partial
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.set_aside import UNREADABLE, readable
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import ClaimedRow, read_rows, to_claimed_job, to_job
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import LeaseLost
-from perdure.model.fairness import split
 from perdure.model.job import Job, JobId, WorkerId
+from perdure.model.queue.fairness import split
 from perdure.store.jobs import Fetched, Want
+from perdure.system.clock import from_microseconds
 
 _decode_rowids = msgspec.json.Decoder(list[int]).decode
 _decode_rows = msgspec.json.Decoder(list[ClaimedRow]).decode

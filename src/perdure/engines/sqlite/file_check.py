@@ -19,11 +19,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 
-from perdure.clock import SystemClock
 from perdure.engines.sqlite.fault import is_busy, primary_code
 from perdure.engines.sqlite.log import MAGIC
 from perdure.errors import EngineError, EngineLost
-from perdure.exhaustion import is_exhaustion
+from perdure.system.clock import SystemClock
+from perdure.system.exhaustion import is_exhaustion
 
 LOOK_EVERY = 0.25
 """The fewest seconds between two looks while nothing is written."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from perdure.clock import to_microseconds
 from perdure.engines.sqlite.rows import from_ids
 from perdure.engines.sqlite.sql import statement
 from perdure.store.reads import JobFilter
+from perdure.system.clock import to_microseconds
 
 FEW = 2000
 """So many jobs are sorted sooner than they are found among all others."""

@@ -15,7 +15,7 @@ import threading
 import weakref
 from typing import Protocol
 
-from perdure.clock import SystemClock
+from perdure.system.clock import SystemClock
 
 _PATIENCE = 5.0
 """How many seconds a fork waits for calls that are under way."""

@@ -9,7 +9,6 @@ from functools import partial
 
 import msgspec
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.renewal import to_renewal
 from perdure.engines.set_aside import moment_or_none, readable
 from perdure.engines.sqlite.notes import NOTES_AT_ONCE
@@ -19,6 +18,7 @@ from perdure.engines.sqlite.sql import statement
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.store.jobs import CancelAnswer, Promoted, Reaped
 from perdure.store.workers import Renewal
+from perdure.system.clock import from_microseconds, to_microseconds
 
 
 def peek_promote(connection: sqlite3.Connection, now: int) -> Promoted | NotAnswered:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from datetime import timedelta
 
-from perdure.clock import from_microseconds
 from perdure.engines.set_aside import damaged_note, each_readable, readable
 from perdure.engines.sqlite.rows import Row, from_duration, read_rows
 from perdure.engines.sqlite.sql import statement
 from perdure.store.notes import Note
+from perdure.system.clock import from_microseconds
 
 NOTES_AT_ONCE = 100
 """How many expired notes are deleted in passing."""

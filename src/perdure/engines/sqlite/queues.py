@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from perdure.clock import to_microseconds
-from perdure.engines.said import from_settings, to_all_settings, to_queues, to_settings
+from perdure.engines.queue_columns import from_settings, to_all_settings, to_queues, to_settings
 from perdure.engines.sqlite.rows import read_rows
 from perdure.engines.sqlite.sql import statement
-from perdure.model.queue_settings import QueueSettings
+from perdure.model.queue.settings import QueueSettings
 from perdure.store.reads import QueueInfo
+from perdure.system.clock import to_microseconds
 
 
 def queues(connection: sqlite3.Connection, now: int) -> list[QueueInfo]:

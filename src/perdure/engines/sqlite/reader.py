@@ -10,13 +10,13 @@ import queue
 import sqlite3
 import threading
 
-from perdure.clock import Clock
-from perdure.engines.door import Door
+from perdure.engines.open_guard import Door
 from perdure.engines.sqlite.connection import connect_reader, roll_back
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.file_check import FileCheck
 from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.request import AnyRequest, deliver
+from perdure.system.clock import Clock
 
 THREADS = 2
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.set_aside import each_readable, readable, to_name
 from perdure.engines.sqlite.filter import filtered, filtered_in_order, parameters
 from perdure.engines.sqlite.rows import Row, from_ids, read_rows, to_duration, to_failure, to_job, to_moment
@@ -17,6 +16,7 @@ from perdure.engines.sqlite.sql import statement
 from perdure.model.job import Attempt, Job, JobId
 from perdure.store.reads import MOST_RECENT, ErrorGroup, JobFilter, Recent, RecentState
 from perdure.store.workers import WorkerInfo
+from perdure.system.clock import from_microseconds
 
 _RECENT = {"succeeded": "recent_succeeded", "dead": "recent_dead", "waiting": "recent_waiting"}
 _HIGHEST_ID = "\U0010ffff"

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from perdure.clock import from_microseconds, to_microseconds
 from perdure.engines.set_aside import checked_job
 from perdure.model.failure import Failure
 from perdure.model.job import Job, JobId, NewJob, WorkerId
 from perdure.model.state import Delivery, Lane
+from perdure.system.clock import from_microseconds, to_microseconds
 
 Row = tuple[Any, ...]
 _Rest = tuple[

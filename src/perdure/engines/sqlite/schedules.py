@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from perdure.clock import from_microseconds
 from perdure.engines.set_aside import each_readable, moment_or_none
 from perdure.engines.sqlite.enqueue import enqueue
 from perdure.engines.sqlite.request import NOT_ANSWERED, NotAnswered
 from perdure.engines.sqlite.rows import Row, from_moment, read_rows, to_moment
 from perdure.engines.sqlite.sql import statement
-from perdure.model.schedule import Schedule
+from perdure.model.schedule.definition import Schedule
 from perdure.store.schedules import Due, Firing
+from perdure.system.clock import from_microseconds
 
 _decode = msgspec.json.Decoder(Schedule).decode
 _encode = msgspec.json.encode

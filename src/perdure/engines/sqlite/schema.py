@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import sqlite3
 
-from perdure.clock import Clock
 from perdure.engines.migrator import Migration, missing, wanted_version
 from perdure.engines.sqlite.connection import begin, roll_back
 from perdure.store.reads import SchemaStatus
+from perdure.system.clock import Clock
 
 PACKAGE = "perdure.engines.sqlite"
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.clock import Clock
-from perdure.engines.door import Door
+from perdure.engines.open_guard import Door
 from perdure.engines.sqlite import (
     commit,
     enqueue,
@@ -43,8 +42,8 @@ from perdure.engines.sqlite.writer import Inline, Transactor, Writer
 from perdure.model.change import Change
 from perdure.model.forward import Forward, ForwardState, Tried
 from perdure.model.job import Attempt, Job, JobId, NewJob, WorkerId
-from perdure.model.queue_settings import FIELDS, QueueSettings
-from perdure.model.schedule import Schedule
+from perdure.model.queue.settings import FIELDS, QueueSettings
+from perdure.model.schedule.definition import Schedule
 from perdure.model.state import ENQUEUED
 from perdure.store.capability import Capabilities
 from perdure.store.forwards import DueForwards
@@ -55,6 +54,7 @@ from perdure.store.reply import Reply
 from perdure.store.schedules import Due, Firing
 from perdure.store.wakeup import Wakeups
 from perdure.store.workers import Beat, Renewal, WorkerInfo
+from perdure.system.clock import Clock
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from perdure.clock import SystemClock
 from perdure.engines.sqlite import connection as connections
 from perdure.engines.sqlite.checkpoint import open_lock_file
 from perdure.engines.sqlite.fault import is_busy
+from perdure.system.clock import SystemClock
 
 TRANSACTIONS = 16
 SECONDS = 0.005

@@ -13,13 +13,13 @@ import sqlite3
 import threading
 from collections.abc import Callable
 
-from perdure.clock import SystemClock
 from perdure.engines.sqlite.connection import connect_reader
 from perdure.engines.sqlite.file_check import LOOK_EVERY, FileCheck
 from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.inotify import FileWatch
 from perdure.engines.sqlite.sql import statement
 from perdure.errors import EngineLost, PerdureError
+from perdure.system.clock import SystemClock
 
 GAP = 0.002
 """The shortest time between two hints, in seconds."""

@@ -18,8 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from perdure.clock import Clock
-from perdure.engines.door import Door
+from perdure.engines.open_guard import Door
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import is_busy, to_perdure_error
@@ -28,6 +27,7 @@ from perdure.engines.sqlite.fork import suspend_at_fork
 from perdure.engines.sqlite.request import NOT_ANSWERED, AnyRequest, Shared, Statement, deliver, own_error
 from perdure.engines.sqlite.turnstile import Turnstile
 from perdure.errors import EngineBusy
+from perdure.system.clock import Clock
 
 BATCH = 256
 """The most requests in one transaction."""

@@ -14,30 +14,30 @@ from msgspec import UNSET
 
 from perdure.admin import inspect, operate, schedules
 from perdure.admin.document import moment
-from perdure.admin.once import EnqueuedOnce, schedule_once
+from perdure.admin.idempotency import EnqueuedOnce, schedule_once
 from perdure.admin.payload_view import PayloadView, payload
 from perdure.admin.runs import cancel_runs
 from perdure.admin.scheduled import ScheduledJob, attempts_over_runs
 from perdure.admin.selection import not_found, read_id
+from perdure.application.http_task import TASK
 from perdure.errors import JobNotFound, Refused, ScheduleNotFound
 from perdure.http.request import Request
-from perdure.http_task import TASK
 from perdure.model.change import Change
 from perdure.model.job import Attempt, Job, JobId
-from perdure.model.limit import DEFAULT_LIMIT
-from perdure.model.rule import parse_rule
-from perdure.model.schedule import Definition, Schedule
+from perdure.model.policy.limit import DEFAULT_LIMIT
+from perdure.model.schedule.definition import Definition, Schedule
+from perdure.model.schedule.rule import parse_rule
 from perdure.model.state import Delivery
 from perdure.store import Store
 from perdure.task import schedule_of
-from perdure.web.desk import Answer, Call
+from perdure.web.access.payload import view_of
 from perdure.web.history import attempt_documents
-from perdure.web.keys import REPEATED, read_key
+from perdure.web.idempotency import REPEATED, read_key
 from perdure.web.operation import API, Operation
 from perdure.web.problems import pointing
-from perdure.web.requests import ClassicBody, ClassicChange, NoQuery
-from perdure.web.schemas_schedule import ClassicSchedule
-from perdure.web.view import view_of
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.requests import ClassicBody, ClassicChange, NoQuery
+from perdure.web.schemas.schedules import ClassicSchedule
 
 PRESET = "scheduler"
 

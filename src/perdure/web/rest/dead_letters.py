@@ -5,13 +5,13 @@ from __future__ import annotations
 from perdure.admin import groups as error_groups
 from perdure.admin import operate
 from perdure.admin.document import group_document
-from perdure.web.desk import Answer, Call
+from perdure.web.access.payload import view_of
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import job_page
-from perdure.web.requests import DeadQuery, DeadSelection, GroupsQuery, NoQuery
+from perdure.web.request_context import Answer, Call
 from perdure.web.rest.filters import filters_of, selection_of
-from perdure.web.schemas import Discarded, Groups, JobPage
-from perdure.web.view import view_of
+from perdure.web.schemas.documents import Discarded, Groups, JobPage
+from perdure.web.schemas.requests import DeadQuery, DeadSelection, GroupsQuery, NoQuery
 
 
 async def list_dead(call: Call) -> Answer:

@@ -8,12 +8,12 @@ import hashlib
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from perdure.connection_limit import client_of
-from perdure.web.desk import Call
+from perdure.system.connection_limit import client_of
 from perdure.web.live import KINDS, Live, Subscription, sse
 from perdure.web.operation import API, Operation
 from perdure.web.problems import Failed, invalid
-from perdure.web.requests import EventsQuery
+from perdure.web.request_context import Call
+from perdure.web.schemas.requests import EventsQuery
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.admin.selection import Filters as Known
-from perdure.web.requests import DeadSelection, Filters
+from perdure.web.schemas.requests import DeadSelection, Filters
 
 
 def filters_of(given: Filters) -> dict[str, Any]:

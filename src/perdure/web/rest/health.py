@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from perdure.errors import PerdureError
-from perdure.web.desk import Answer, Call
 from perdure.web.operation import Operation
 from perdure.web.problems import Failed
-from perdure.web.requests import NoQuery
-from perdure.web.schemas import Health
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.documents import Health
+from perdure.web.schemas.requests import NoQuery
 
 PATIENCE = 5.0
 """How many seconds the engine has to answer."""

@@ -10,23 +10,27 @@ from msgspec.structs import fields
 
 from perdure.admin import inspect, operate
 from perdure.admin.document import job_document
-from perdure.admin.once import EnqueuedOnce, enqueue_once
+from perdure.admin.idempotency import EnqueuedOnce, enqueue_once
 from perdure.admin.scheduled import ScheduledJob
 from perdure.model.change import make_change
 from perdure.model.event import JobsEnqueued
 from perdure.model.job import Job, NewJob
-from perdure.model.suggestion import suggestion
 from perdure.task import Bound
-from perdure.web import auth
+from perdure.text.suggestion import suggestion
+from perdure.web.access import tokens as auth
+from perdure.web.access.payload import view_of
 from perdure.web.batch_policies import BatchPolicies
-from perdure.web.desk import Answer, Call
 from perdure.web.history import attempt_documents
+from perdure.web.idempotency import REPEATED, read_key
 from perdure.web.intake import camel
-from perdure.web.keys import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import job_page
 from perdure.web.problems import invalid, pointing
-from perdure.web.requests import (
+from perdure.web.request_context import Answer, Call
+from perdure.web.rest import classic
+from perdure.web.rest.filters import filters_of
+from perdure.web.schemas.documents import Cancelled, Enqueued, EnqueuedMany, History, JobPage, JobShown, Retried
+from perdure.web.schemas.requests import (
     ClassicBody,
     ClassicChange,
     HistoryQuery,
@@ -38,11 +42,7 @@ from perdure.web.requests import (
     NoQuery,
     ShowQuery,
 )
-from perdure.web.rest import classic
-from perdure.web.rest.filters import filters_of
-from perdure.web.schemas import Cancelled, Enqueued, EnqueuedMany, History, JobPage, JobShown, Retried
-from perdure.web.schemas_schedule import ClassicJob, Executions
-from perdure.web.view import view_of
+from perdure.web.schemas.schedules import ClassicJob, Executions
 
 _OPTIONS = (
     "queue",

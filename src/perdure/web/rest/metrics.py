@@ -6,9 +6,9 @@ import asyncio
 
 from starlette.responses import Response
 
-from perdure.web.desk import Call
 from perdure.web.operation import Operation
-from perdure.web.requests import NoQuery
+from perdure.web.request_context import Call
+from perdure.web.schemas.requests import NoQuery
 
 
 async def show_metrics(call: Call) -> Response:

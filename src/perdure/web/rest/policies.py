@@ -10,20 +10,20 @@ from perdure.admin import inspect
 from perdure.admin.document import seconds
 from perdure.admin.forecast import forecast
 from perdure.admin.policies import explanation_document, preset_documents, waits_document
-from perdure.duration import parse_duration
 from perdure.model.forward import Forward
-from perdure.model.limit import read_limit
-from perdure.model.retry import Retry
+from perdure.model.policy.limit import read_limit
+from perdure.model.policy.retry import Retry
 from perdure.simulator.document import jitter_document
 from perdure.simulator.ready import failing_together
 from perdure.simulator.result import Simulation
 from perdure.simulator.run import run
-from perdure.web.desk import Answer, Call
+from perdure.text.duration import parse_duration
+from perdure.web.access.payload import view_of
 from perdure.web.operation import API, Body, Operation
 from perdure.web.problems import Failed, invalid
-from perdure.web.requests import ExplainQuery, ForecastQuery, NoQuery, SimulateBody
-from perdure.web.schemas_policy import ExplanationDocument, Policies, PolicyDocument, SimulationDocument
-from perdure.web.view import view_of
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.policies import ExplanationDocument, Policies, PolicyDocument, SimulationDocument
+from perdure.web.schemas.requests import ExplainQuery, ForecastQuery, NoQuery, SimulateBody
 
 MOST_ATTEMPTS = 200_000
 """More of them would keep the server busy for too long."""

@@ -8,12 +8,12 @@ from perdure.admin import inspect, operate
 from perdure.admin.document import queue_document
 from perdure.admin.tune import SETTING_NAMES, configure
 from perdure.model.option import checked_queue
-from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Body, Operation
 from perdure.web.problems import pointing
-from perdure.web.requests import NoBody, NoQuery, PauseBody
-from perdure.web.requests_schedule import QueueChange
-from perdure.web.schemas import QueueDocument, Queues, Switched
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.documents import QueueDocument, Queues, Switched
+from perdure.web.schemas.requests import NoBody, NoQuery, PauseBody
+from perdure.web.schemas.schedule_requests import QueueChange
 
 
 async def list_queues(call: Call) -> Answer:

@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
-from perdure.admin import once
+from perdure.admin import idempotency as once
 from perdure.admin.document import moment
-from perdure.admin.once import RecordedReplay
+from perdure.admin.idempotency import RecordedReplay
 from perdure.admin.replay import replay
-from perdure.web.desk import Answer, Call
-from perdure.web.keys import REPEATED, read_key
+from perdure.web.idempotency import REPEATED, read_key
 from perdure.web.operation import API, Body, Operation
-from perdure.web.requests import LimitQuery, NoQuery, ReplayBody
+from perdure.web.request_context import Answer, Call
 from perdure.web.rest.filters import selection_of
-from perdure.web.schemas import ReplayDocument, Replays
+from perdure.web.schemas.documents import ReplayDocument, Replays
+from perdure.web.schemas.requests import LimitQuery, NoQuery, ReplayBody
 
 _IDS_IN_LISTS = 20
 """How many of the ids that were asked for a list of replays shows."""

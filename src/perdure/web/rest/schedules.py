@@ -9,21 +9,22 @@ from msgspec import UNSET
 from perdure.admin import schedules as service
 from perdure.admin.document import moment, schedule_document
 from perdure.app import App
+from perdure.application.http_task import TASK
 from perdure.errors import Refused, ScheduleNotFound
-from perdure.http_task import TASK
-from perdure.model.codec import decode_args
-from perdure.model.retry import Retry
-from perdure.model.rule import parse_rule
-from perdure.model.schedule import Definition, read_zone
-from perdure.model.schedule_option import checked_schedule_name, make_definition
-from perdure.model.suggestion import suggestion
+from perdure.model.payload.codec import decode_args
+from perdure.model.policy.retry import Retry
+from perdure.model.schedule.definition import Definition, read_zone
+from perdure.model.schedule.option import checked_schedule_name, make_definition
+from perdure.model.schedule.rule import parse_rule
 from perdure.task import Bound, schedule_of
-from perdure.web.desk import Answer, Call
+from perdure.text.suggestion import suggestion
+from perdure.web.access.payload import view_of
 from perdure.web.operation import API, Body, Operation
 from perdure.web.paging import next_link, pieced
 from perdure.web.problems import invalid, pointing
-from perdure.web.requests import NoBody, NoQuery
-from perdure.web.requests_schedule import (
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.requests import NoBody, NoQuery
+from perdure.web.schemas.schedule_requests import (
     HttpBody,
     NewScheduleBody,
     RevealQuery,
@@ -31,7 +32,7 @@ from perdure.web.requests_schedule import (
     SchedulesQuery,
     TicksQuery,
 )
-from perdure.web.schemas_schedule import (
+from perdure.web.schemas.schedules import (
     ScheduleDocument,
     SchedulePage,
     ScheduleRemoved,
@@ -39,7 +40,6 @@ from perdure.web.schemas_schedule import (
     ScheduleSwitched,
     TicksDocument,
 )
-from perdure.web.view import view_of
 
 _JOB_OPTIONS = ("queue", "priority", "max_attempts", "max_retries", "retry", "delivery", "timeout")
 _CHANGES = ("cron", "tz", "is_recurring", "overlap", "missed", *_JOB_OPTIONS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from perdure.admin import inspect
 from perdure.admin.document import stats_document, worker_document
-from perdure.web.desk import Answer, Call
 from perdure.web.operation import API, Operation
-from perdure.web.requests import NoQuery
-from perdure.web.schemas import StatsDocument, Workers
+from perdure.web.request_context import Answer, Call
+from perdure.web.schemas.documents import StatsDocument, Workers
+from perdure.web.schemas.requests import NoQuery
 
 
 async def show_stats(call: Call) -> Answer:

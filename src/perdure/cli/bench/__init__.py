@@ -1,0 +1,1 @@
+"""`perdure bench`: measures the user's own engine."""

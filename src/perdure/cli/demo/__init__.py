@@ -1,0 +1,1 @@
+"""`perdure demo`: a few hundred jobs against services that fail on purpose."""

@@ -1,0 +1,1 @@
+"""`perdure doctor`: finds what is wrong with a store, its workers and its configuration."""

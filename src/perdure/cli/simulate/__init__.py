@@ -1,0 +1,1 @@
+"""`perdure policy simulate`: a retry policy under load, in virtual time."""

@@ -1,0 +1,1 @@
+"""What can be configured: every setting with its default, and the file perdure.toml."""

@@ -1,0 +1,1 @@
+"""Cron expressions: parsed, described in words, and the times they match."""

@@ -1,0 +1,1 @@
+"""Arguments and results: plain data in, JSON text out, and secrets left out when shown."""

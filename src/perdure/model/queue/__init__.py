@@ -1,0 +1,1 @@
+"""Queues: their settings, and how workers share their capacity between them."""

@@ -1,0 +1,1 @@
+"""Schedules: their definitions, their rules, and which ticks fire."""

@@ -1,0 +1,1 @@
+"""Child processes that run attempts of tasks with `process=True`."""

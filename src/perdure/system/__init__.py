@@ -1,0 +1,1 @@
+"""What Perdure needs of the process and the machine: clocks, locks, limits and signals between threads."""

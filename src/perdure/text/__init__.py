@@ -1,0 +1,1 @@
+"""Text in and out: durations, counted nouns, suggestions, and values made safe to show."""

@@ -1,0 +1,1 @@
+"""The server process: connections, deadlines and signals."""
