@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from perdure.application.assembly import Surroundings, make_scheduler, make_worker, start_trouble
+from perdure.application.assembly import Surroundings, make_scheduler, make_worker, start_backoff
 from perdure.application.http_task import HttpJobs
 from perdure.application.identity import version
 from perdure.application.registry import Registry
@@ -289,7 +289,7 @@ class App:
             run_until_signalled(
                 lambda: self.make_worker(queues, concurrency, lease, grace),
                 open_store=lambda: self.store,
-                trouble=start_trouble("worker", self.surroundings, self.observer) if wait else None,
+                backoff=start_backoff("worker", self.surroundings, self.observer) if wait else None,
                 serve=partial(self._observing.served, port=metrics_port),
             )
         finally:

@@ -19,7 +19,7 @@ from tests.servers import postgres
 
 from perdure import App, Settings
 from perdure.engines.postgres.connection import LoopConnection
-from perdure.engines.postgres.prepared_statements import Plans
+from perdure.engines.postgres.prepared_statements import PreparedStatements
 from perdure.engines.postgres.sql import Statement
 from perdure.engines.postgres.standby import PostgresStandby
 from perdure.engines.postgres.store import PostgresStore
@@ -243,7 +243,9 @@ async def test_an_idle_worker_fetches_once_for_each_job_however_rarely_it_polls(
     started, asked = asyncio.Event(), Counter[str]()
     ask = LoopConnection.ask
 
-    async def counted(connection: LoopConnection, plans: Plans, found: Statement, values: Sequence[Any]) -> list[Row]:
+    async def counted(
+        connection: LoopConnection, plans: PreparedStatements, found: Statement, values: Sequence[Any]
+    ) -> list[Row]:
         asked[found.name] += 1
         return await ask(connection, plans, found, values)
 

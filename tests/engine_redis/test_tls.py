@@ -32,7 +32,7 @@ def trusted(authority: trustme.CA, tmp_path: Path) -> str:
     return f"ssl_ca_certs={quote(str(path))}"
 
 
-def door(server: RedisServer, authority: trustme.CA, name: str) -> TlsDoor:
+def open_guard(server: RedisServer, authority: trustme.CA, name: str) -> TlsDoor:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(name).configure_cert(context)
     return TlsDoor(server.socket, context)
@@ -40,7 +40,7 @@ def door(server: RedisServer, authority: trustme.CA, name: str) -> TlsDoor:
 
 @pytest.fixture
 def port(server: RedisServer, authority: trustme.CA) -> Iterator[int]:
-    with closing(door(server, authority, "localhost")) as opened:
+    with closing(open_guard(server, authority, "localhost")) as opened:
         yield opened.port
 
 
@@ -62,7 +62,7 @@ def test_a_server_with_the_certificate_of_another_host_is_not_talked_to(
     server: RedisServer, authority: trustme.CA, trusted: str
 ) -> None:
     with (
-        closing(door(server, authority, "elsewhere.example")) as opened,
+        closing(open_guard(server, authority, "elsewhere.example")) as opened,
         pytest.raises(EngineUnreachable, match="certificate"),
     ):
         open_store(f"rediss://localhost:{opened.port}?{trusted}", clock=VirtualClock())

@@ -171,8 +171,8 @@ class Stage:
         def verb() -> Generator[Call, Any, Any]:
             return (yield call)
 
-        player = self.store._player  # type: ignore[attr-defined]
-        return Asked(lambda: player.play(verb()), lambda: player.play_on_loop(verb()), lambda _: None)
+        runner = self.store._runner  # type: ignore[attr-defined]
+        return Asked(lambda: runner.run_verb(verb()), lambda: runner.run_verb_on_loop(verb()), lambda _: None)
 
     def step(self) -> Firing:
         return firing(self.due, plan(self.due, self.clock.now()))

@@ -110,7 +110,7 @@ def test_closing_waits_for_a_caller_at_work(open_file: Open) -> None:
     assert is_begun.wait(30)
     closing = threading.Thread(target=store.close)
     closing.start()
-    until(lambda: store._door._is_shut)
+    until(lambda: store._open_guard._is_shut)
     may_end.set()
     caller.join()
     closing.join()

@@ -22,7 +22,7 @@ from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.errors import EngineUnreachable
 from perdure.model.event import Event, StoreRecovered, StoreTrouble
 from perdure.model.schedule.definition import read_zone
-from perdure.runtime.backoff import Trouble, is_outage
+from perdure.runtime.backoff import Backoff, is_outage
 from perdure.runtime.outage import Outage
 from perdure.runtime.threads import Threads
 from perdure.system.clock import VirtualClock
@@ -114,22 +114,22 @@ class Told:
         self.events.append(event)
 
 
-def make_trouble(told: Told, clock: VirtualClock) -> Trouble:
-    return Trouble("fetcher", random=Random(1), outage=Outage("worker", clock=clock, observer=told))
+def make_trouble(told: Told, clock: VirtualClock) -> Backoff:
+    return Backoff("fetcher", random=Random(1), outage=Outage("worker", clock=clock, observer=told))
 
 
 def test_an_outage_that_comes_and_goes_many_times_a_second_is_told_once() -> None:
     told, clock = Told(), VirtualClock()
-    trouble = make_trouble(told, clock)
+    backoff = make_trouble(told, clock)
     for _ in range(100):
-        trouble.failed(OSError(errno.EMFILE, "Too many open files"))
-        trouble.succeeded()
+        backoff.failed(OSError(errno.EMFILE, "Too many open files"))
+        backoff.succeeded()
         clock.advance(timedelta(milliseconds=50))
     assert [type(event) for event in told.events] == [StoreTrouble, StoreRecovered]
     # One that lasts is told, however soon it follows.
-    trouble.failed(OSError(errno.EMFILE, "Too many open files"))
+    backoff.failed(OSError(errno.EMFILE, "Too many open files"))
     clock.advance(timedelta(seconds=1.5))
-    trouble.failed(OSError(errno.EMFILE, "Too many open files"))
+    backoff.failed(OSError(errno.EMFILE, "Too many open files"))
     assert len(told.events) == 3
 
 

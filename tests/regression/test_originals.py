@@ -18,7 +18,7 @@ from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded
 from perdure.model.job import NewJob, WorkerId
 from perdure.model.outcome import Returned
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.committer import Committer
 from perdure.runtime.outage import Outage
 from perdure.store import Store
@@ -60,7 +60,7 @@ def test_a_single_result_is_committed_at_once_and_not_when_a_batch_is_full():
             store=store,
             clock=clock,
             observer=Silent(),
-            trouble=Trouble("committer", random=Random(1), outage=Outage("worker", clock=clock, observer=Silent())),
+            backoff=Backoff("committer", random=Random(1), outage=Outage("worker", clock=clock, observer=Silent())),
             is_trusted=lambda: True,
             done=lambda batch: committed.set(),
         )

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from perdure import App, Settings
-from perdure.runtime.wakeup_router import Hints
+from perdure.runtime.wakeup_router import WakeupRouter
 
 PATIENCE = 60.0
 
@@ -57,7 +57,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.fetcher, self.promoter, self.canceller = Part(), Part(), Part()
-        self.hints = Hints(
+        self.hints = WakeupRouter(
             fetching=self.fetcher.wake, promoting=cast(Any, self.promoter), rest=[cast(Any, self.canceller)]
         )
 

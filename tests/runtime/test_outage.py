@@ -17,7 +17,7 @@ from tests.servers.redis import RedisServer
 
 from perdure.errors import EngineError, EngineFull, EngineUnreachable
 from perdure.model.event import Event, StoreRecovered, StoreTrouble
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.outage import Outage
 from perdure.runtime.periodic.loop import Loop, NotAsked
 from perdure.system.clock import VirtualClock
@@ -45,8 +45,8 @@ class Scene:
         self.told = Told()
         self.outage = Outage("worker", clock=self.clock, observer=self.told)
 
-    def part(self, name: str) -> Trouble:
-        return Trouble(name, random=Random(1), outage=self.outage)
+    def part(self, name: str) -> Backoff:
+        return Backoff(name, random=Random(1), outage=self.outage)
 
     @property
     def kinds(self) -> list[type]:
@@ -124,7 +124,7 @@ async def test_a_step_that_asked_nothing_does_not_end_an_outage(scene: Scene) ->
     class Quick(VirtualClock):
         async def sleep(self, seconds: float) -> None: ...
 
-    running = asyncio.create_task(Loop(step, clock=Quick(), random=Random(1), trouble=scene.part("scheduler")).run())
+    running = asyncio.create_task(Loop(step, clock=Quick(), random=Random(1), backoff=scene.part("scheduler")).run())
     await asyncio.wait_for(ended.wait(), 30)
     running.cancel()
     assert kinds == [[], [StoreTrouble], [StoreTrouble], [StoreTrouble], [StoreTrouble, StoreRecovered]]

@@ -104,6 +104,6 @@ def serving(api: Api) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        api.desk.live.close()
+        api.context.live.close()
         thread.join(120)
         assert not thread.is_alive(), "the server did not stop"

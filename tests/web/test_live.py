@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def api(app: App) -> Api:
     made = create_app(app)
-    made.desk.live._interval = 0.02
+    made.context.live._interval = 0.02
     return made
 
 
@@ -129,10 +129,10 @@ async def test_a_scheduled_job_that_was_there_before_is_told_of_with_its_run(api
     with serving(api) as url:
         async with httpx2.AsyncClient(base_url=url) as client:
             made = (await client.post(f"{API}/jobs", json=body)).json()["id"]
-            api.desk.live._view._tracked.clear()
+            api.context.live._view._tracked.clear()
             async with listening(url, "?kinds=stats,job") as stream:
                 await stream.event("stats")
-                api.desk.live._view._tracked.clear()
+                api.context.live._view._tracked.clear()
                 await client.post(f"{API}/jobs/{made}/retry")
                 await stream.event("job", id=made, state="ready")
 
@@ -183,7 +183,7 @@ async def test_a_stream_whose_kinds_are_silent_has_heartbeats_although_others_ar
     with serving(api) as url:
         async with listening(url) as busy, listening(url, "?kinds=trouble") as silent:
             await busy.event("stats")
-            loop = api.desk.live._polling.get_loop()
+            loop = api.context.live._polling.get_loop()
             chatter = asyncio.create_task(_chatter(loop, api))
             assert await silent.comment() == ": beat"
             chatter.cancel()
@@ -191,7 +191,7 @@ async def test_a_stream_whose_kinds_are_silent_has_heartbeats_although_others_ar
 
 async def _chatter(loop: asyncio.AbstractEventLoop, api: Api) -> None:
     while True:
-        loop.call_soon_threadsafe(api.desk.live._tell, "stats", {})
+        loop.call_soon_threadsafe(api.context.live._tell, "stats", {})
         await asyncio.sleep(0.01)
 
 
@@ -199,7 +199,7 @@ async def test_streams_end_when_the_server_stops(api: Api) -> None:
     with serving(api) as url:
         async with listening(url) as stream:
             await stream.event("stats")
-            api.desk.drain()
+            api.context.drain()
             await stream.end()
 
 
@@ -219,9 +219,9 @@ async def test_a_client_that_is_gone_is_forgotten_and_with_the_last_one_the_poll
     with serving(api) as url:
         async with listening(url) as stream:
             await stream.event("stats")
-            assert api.desk.live.count == 1
+            assert api.context.live.count == 1
         async with asyncio.timeout(PATIENCE):
-            while api.desk.live.count or api.desk.live._polling is not None:
+            while api.context.live.count or api.context.live._polling is not None:
                 await asyncio.sleep(0.01)
 
 
@@ -232,11 +232,11 @@ async def test_a_client_that_reads_nothing_is_let_go(api: Api, monkeypatch: pyte
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         async with asyncio.timeout(PATIENCE):
-            while not api.desk.live.count:
+            while not api.context.live.count:
                 await asyncio.sleep(0.01)
-            loop = api.desk.live._polling.get_loop()
-            while api.desk.live.count:
-                loop.call_soon_threadsafe(api.desk.live._tell, "stats", large)
+            loop = api.context.live._polling.get_loop()
+            while api.context.live.count:
+                loop.call_soon_threadsafe(api.context.live._tell, "stats", large)
                 await asyncio.sleep(0.05)
 
 

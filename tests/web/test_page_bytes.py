@@ -74,7 +74,7 @@ async def test_a_page_never_holds_more_jobs_in_memory_than_fit(
         await reach.enqueue(args=[LARGE])
     monkeypatch.setattr(paging, "_FIRST_PIECE", 2)
     monkeypatch.setattr(paging, "_MOST_LOADED", 350_000)
-    store = await api.desk.store()
+    store = await api.context.store()
     real, asked = store.list, []
 
     def listed(where: Any, *, limit: int, after: Any = None) -> Any:
@@ -92,7 +92,7 @@ async def test_a_page_never_holds_more_jobs_in_memory_than_fit(
 
 async def test_small_jobs_still_come_in_few_reads(reach: Reach, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await reach.post("jobs", {"jobs": [{"task": "send", "args": [str(number)]} for number in range(300)]}, 201)
-    store = await api.desk.store()
+    store = await api.context.store()
     real, asked = store.list, []
     monkeypatch.setattr(
         store, "list", lambda where, *, limit, after=None: asked.append(limit) or real(where, limit=limit, after=after)

@@ -19,7 +19,7 @@ from perdure.web.access.tokens import SCOPES
 from perdure.web.app import OPERATIONS, create_app
 from perdure.web.live import View
 from perdure.web.operation import API
-from perdure.web.request_context import Desk
+from perdure.web.request_context import RequestContext
 
 SECRETS = {scope: f"a-secret-that-may-{scope}" for scope in SCOPES}
 PAYLOAD, SECRET = "payload-of-somebody", "hunter2-the-secret"
@@ -180,8 +180,8 @@ async def test_the_result_of_a_job_is_a_payload(app: App, guarded: Any, scene: S
 
 
 async def test_events_show_errors_without_secrets(app: App, scene: Scene) -> None:
-    desk = Desk(app, access=create_app(app).desk.access, accepts_any_task=False)
-    view = View(desk.live._payloads)
+    context = RequestContext(app, access=create_app(app).context.access, accepts_any_task=False)
+    view = View(context.live._payloads)
     await view.look(app.store)
     scene.dead(error=ERROR, args=json.dumps({"kwargs": KWARGS}).encode())
     told = json.dumps(await view.look(app.store))

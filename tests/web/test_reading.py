@@ -169,7 +169,7 @@ async def test_a_server_whose_engine_answers_is_ready(engine: Engine, reach: Rea
 
 
 async def test_a_stopping_server_is_live_but_not_ready(reach: Reach, api: Api) -> None:
-    api.desk.drain()
+    api.context.drain()
     problem = await reach.get("/healthz/ready", 503)
     assert (problem["code"], problem["detail"]) == ("not-ready", "The server is stopping.")
     await reach.get("/healthz/live")

@@ -10,7 +10,7 @@ import msgspec
 
 from perdure.admin.document import Document, moment, seconds
 from perdure.admin.inspect import Stats, stats
-from perdure.admin.recent_rates import Pulse, pulse
+from perdure.admin.recent_rates import RecentRates, pulse
 from perdure.admin.reply_generator import Steps, ask, stepped
 from perdure.model.thresholds import Thresholds
 from perdure.store import Store
@@ -37,7 +37,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: tuple[Finding, ...]
     stats: Stats
-    pulse: Pulse
+    pulse: RecentRates
     forwards_failed: int = 0
     """How many dead jobs could not be handed to their sink so far."""
 
@@ -103,7 +103,7 @@ def _schema(schema: SchemaStatus) -> Finding:
 
 
 def _workers(
-    registered: Sequence[WorkerInfo], queues: Sequence[QueueInfo], numbers: Stats, lately: Pulse
+    registered: Sequence[WorkerInfo], queues: Sequence[QueueInfo], numbers: Stats, lately: RecentRates
 ) -> Iterator[Finding]:
     alive = [worker for worker in registered if worker.lease_until > numbers.at]
     for worker in registered:
@@ -122,7 +122,9 @@ def _workers(
         yield Finding(check="workers", level="ok" if alive else "note", text=f"{len(alive)} alive")
 
 
-def _queues(queues: Sequence[QueueInfo], numbers: Stats, lately: Pulse, thresholds: Thresholds) -> Iterator[Finding]:
+def _queues(
+    queues: Sequence[QueueInfo], numbers: Stats, lately: RecentRates, thresholds: Thresholds
+) -> Iterator[Finding]:
     for queue in queues:
         if queue.is_paused:
             why = f" ({queue.pause_reason})" if queue.pause_reason else ""
@@ -139,7 +141,7 @@ def _queues(queues: Sequence[QueueInfo], numbers: Stats, lately: Pulse, threshol
         yield Finding(check="oldest ready", level="ok", text=f"no job is due for {_shown(thresholds.oldest_ready)}")
 
 
-def _lately(lately: Pulse, thresholds: Thresholds) -> Iterator[Finding]:
+def _lately(lately: RecentRates, thresholds: Thresholds) -> Iterator[Finding]:
     of = f"of{' the newest' if lately.is_sample else ''} {plural(lately.attempts, 'attempt')}"
     span = _shown(lately.window)
     text = f"{lately.retry_rate:.1%} {of} in {span} were retries"
@@ -170,7 +172,7 @@ def _forwards(failed: int) -> Finding:
     return Finding(check="forwarding", level="failed", text=text, hint="they are kept here; see 'perdure dlq ls'")
 
 
-def _age(queue: QueueInfo, numbers: Stats, lately: Pulse) -> timedelta:
+def _age(queue: QueueInfo, numbers: Stats, lately: RecentRates) -> timedelta:
     """How long the queue's oldest job has been due, ready or still counted as waiting."""
     since = [moment for moment in (queue.oldest_ready_at, lately.overdue.get(queue.name)) if moment is not None]
     return numbers.at - min(since) if since else timedelta(0)

@@ -21,7 +21,7 @@ _PROMOTION = timedelta(seconds=5)
 _AT_LIMIT = frozenset({"exhausted", "timeout", "lost"})
 
 
-class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+class RecentRates(msgspec.Struct, frozen=True, kw_only=True):
     """What happened within the window."""
 
     window: timedelta
@@ -46,7 +46,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @stepped
-def pulse(store: Store, window: timedelta, queue: str | None = None) -> Steps[Pulse]:
+def pulse(store: Store, window: timedelta, queue: str | None = None) -> Steps[RecentRates]:
     """How things went within the window, in one queue or in all."""
     now = yield from ask(store.now())
     ended = yield from ask(store.recent("succeeded", MOST_RECENT))
@@ -55,7 +55,7 @@ def pulse(store: Store, window: timedelta, queue: str | None = None) -> Steps[Pu
     return measure([ended, dead, waiting], now, window, queue)
 
 
-def measure(samples: Sequence[Sequence[Recent]], now: datetime, window: timedelta, queue: str | None) -> Pulse:
+def measure(samples: Sequence[Sequence[Recent]], now: datetime, window: timedelta, queue: str | None) -> RecentRates:
     """What some jobs say about the window before `now`."""
     since = now - window
     jobs = [job for sample in samples for job in sample if _moment(job) >= since and queue in (None, job.queue)]
@@ -63,7 +63,7 @@ def measure(samples: Sequence[Sequence[Recent]], now: datetime, window: timedelt
     dead = [job for job in ran if job.state == "dead"]
     waits = [max(timedelta(0), job.started_at - job.run_at) for job in ran if _has_waited(job) and job.started_at]
     delays = [job.delay for job in ran if job.state == "waiting" and job.failures and job.delay is not None]
-    return Pulse(
+    return RecentRates(
         window=window,
         attempts=sum(_attempts(job) for job in ran),
         retries=sum(max(0, _attempts(job) - 1) for job in ran),

@@ -17,7 +17,7 @@ from perdure.application.sinks import Sinks
 from perdure.configuration.settings import Settings
 from perdure.model.event import Observer, Tracing
 from perdure.model.queue.turns import read_weights
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.children.entry import current_entry, stop_in_child, stop_main_in_child
 from perdure.runtime.outage import Outage
 from perdure.runtime.periodic.scheduler import LoneScheduler, Scheduler
@@ -146,6 +146,6 @@ def make_scheduler(
     return LoneScheduler(scheduler, store=store, clock=here.clock, random=here.random, observer=observer)
 
 
-def start_trouble(who: str, here: Surroundings, observer: Observer) -> Trouble:
+def start_backoff(who: str, here: Surroundings, observer: Observer) -> Backoff:
     """Tells once that the engine is away when a worker or scheduler starts, and when it is there."""
-    return Trouble(who, random=here.random, outage=Outage(who, clock=here.clock, observer=observer))
+    return Backoff(who, random=here.random, outage=Outage(who, clock=here.clock, observer=observer))

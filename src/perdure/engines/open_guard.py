@@ -8,7 +8,7 @@ import threading
 from perdure.errors import EngineError
 
 
-class Door:
+class OpenGuard:
     """One per open store; whoever holds it open can rely on the threads behind it being there.
 
     with door.lock:

@@ -19,12 +19,12 @@ class Asked(Generic[T]):
 
     def __init__(
         self,
-        play: Callable[[], T],
-        play_on_loop: Callable[[], Coroutine[Any, Any, T]],
+        run_verb: Callable[[], T],
+        run_verb_on_loop: Callable[[], Coroutine[Any, Any, T]],
         answered: Callable[[T], None],
     ) -> None:
-        self._play = play
-        self._play_on_loop = play_on_loop
+        self._play = run_verb
+        self._play_on_loop = run_verb_on_loop
         self._answered = answered
 
     def wait(self) -> T:

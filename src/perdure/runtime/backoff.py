@@ -21,7 +21,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, EngineError | OSError) or is_exhaustion(error)
 
 
-class Trouble:
+class Backoff:
     """The failed calls of one part."""
 
     def __init__(self, part: str, *, random: Random, outage: Outage) -> None:

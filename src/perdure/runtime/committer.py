@@ -13,7 +13,7 @@ import msgspec
 
 from perdure.model.event import AttemptEnded, CommitLost, Event, Observer, tell_all
 from perdure.model.failure import Failure
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.occurrence import with_next_ticks
 from perdure.store import Store
 from perdure.store.jobs import Ended
@@ -47,14 +47,14 @@ class Committer:
         store: Store,
         clock: Clock,
         observer: Observer,
-        trouble: Trouble,
+        backoff: Backoff,
         is_trusted: Callable[[], bool],
         done: Callable[[Sequence[AttemptEnded]], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._observer = observer
-        self._trouble = trouble
+        self._backoff = backoff
         self._is_trusted = is_trusted
         self._done = done
         self._waiting: list[AttemptEnded] = []
@@ -107,13 +107,13 @@ class Committer:
             try:
                 accepted = await self._store.commit(ended)
             except Exception as error:
-                pause = self._trouble.failed(error)
-                if self._trouble.is_final or not self._is_trusted():
-                    self._trouble.gave_up()
+                pause = self._backoff.failed(error)
+                if self._backoff.is_final or not self._is_trusted():
+                    self._backoff.gave_up()
                     return [False] * len(batch)
                 await self._clock.sleep(pause)
                 continue
-            self._trouble.succeeded()
+            self._backoff.succeeded()
             return accepted
 
     async def _commit_bare(self, finished: AttemptEnded) -> bool:

@@ -18,13 +18,13 @@ from perdure.errors import LeaseLost
 from perdure.model.job import Job, WorkerId
 from perdure.model.queue.fairness import START_CARRY, Fairness, split
 from perdure.model.queue.turns import Turns
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.membership import Membership
 from perdure.store import Store
 from perdure.store.jobs import Fetched, Want
 from perdure.store.standby import Standby, StandbyStore
 from perdure.system.clock import Clock
-from perdure.system.wake_signal import Bell
+from perdure.system.wake_signal import WakeSignal
 
 _LARGEST_BATCH = 1000
 
@@ -161,7 +161,7 @@ class Fetcher:
         claims: Claims,
         clock: Clock,
         random: Random,
-        trouble: Trouble,
+        backoff: Backoff,
         poll: float,
         room: Callable[[], int],
         low: Callable[[], bool],
@@ -172,7 +172,7 @@ class Fetcher:
         self._claims = claims
         self._clock = clock
         self._random = random
-        self._trouble = trouble
+        self._backoff = backoff
         self._poll = poll
         self._room = room
         self._low = low
@@ -180,8 +180,8 @@ class Fetcher:
         self._membership = membership
         self._is_idle = is_idle
         self._is_hinted = False
-        self._wake = Bell()
-        self._freed = Bell()
+        self._wake = WakeSignal()
+        self._freed = WakeSignal()
         self._is_stopping = False
         self.wants_room = False
         """Whether it waits for room; otherwise nobody need tell it of some."""
@@ -191,12 +191,12 @@ class Fetcher:
         if self._claims.hint_standby():
             return
         self._is_hinted = True
-        self._wake.ring()
+        self._wake.notify()
 
     def idle(self) -> None:
         """The worker holds nothing any more."""
         if self._claims.can_stand_by:
-            self._wake.ring()
+            self._wake.notify()
 
     def changed(self) -> None:
         """What is to be asked for, or by whom, is not what it was."""
@@ -205,13 +205,13 @@ class Fetcher:
 
     def freed(self) -> None:
         """There may be room again."""
-        self._freed.ring()
+        self._freed.notify()
 
     def stop(self) -> None:
         """Fetch no more."""
         self._is_stopping = True
-        self._wake.ring()
-        self._freed.ring()
+        self._wake.notify()
+        self._freed.notify()
         self._claims.end_standby()
 
     async def run(self) -> None:
@@ -225,7 +225,7 @@ class Fetcher:
             # What a hint tells of may have been ready before a standby began: then nobody is called for it.
             stands_by = is_drained and not self._is_hinted and self._can_stand_by()
             self._is_hinted = False
-            self._wake.silence()
+            self._wake.clear()
             room = min(room, _LARGEST_BATCH)
             jobs: list[Job] | None
             try:
@@ -238,11 +238,11 @@ class Fetcher:
             except Exception as error:
                 # The next try is a plain fetch: a standby may wait long before it asks the store anything.
                 is_drained = False
-                await self._clock.sleep(self._trouble.failed(error))
+                await self._clock.sleep(self._backoff.failed(error))
                 continue
             if jobs is None:
                 continue  # nobody knows what became of the standby; a fetch will tell
-            self._trouble.succeeded()
+            self._backoff.succeeded()
             is_drained = len(jobs) < room
             if jobs:
                 self._deliver(jobs)
@@ -250,7 +250,7 @@ class Fetcher:
                     # Slots that waited for these jobs are to begin before anything else is done.
                     await asyncio.sleep(0)
             if is_drained and not self._can_stand_by():
-                is_drained = await self._wake.heard(self._pause())
+                is_drained = await self._wake.wait(self._pause())
 
     def _can_stand_by(self) -> bool:
         return self._claims.can_stand_by and self._is_idle()
@@ -263,7 +263,7 @@ class Fetcher:
 
     async def _until_freed(self) -> None:
         self.wants_room = True
-        await self._freed.heard(self._pause())
+        await self._freed.wait(self._pause())
         self.wants_room = False
 
     def _pause(self) -> float:

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from perdure.model.event import LeaseExpired, Observer, WorkerStarted
 from perdure.model.job import Job, JobId, WorkerId
-from perdure.runtime.backoff import Trouble, is_outage
+from perdure.runtime.backoff import Backoff, is_outage
 from perdure.runtime.in_flight import Held
 from perdure.runtime.liveness.keeper import Keeper, Lease
 from perdure.store import Store
@@ -31,7 +31,7 @@ class Membership:
         store: Store,
         clock: Clock,
         observer: Observer,
-        trouble: Trouble,
+        backoff: Backoff,
         new_id: Callable[[], WorkerId],
         queues: tuple[str, ...],
         concurrency: int,
@@ -47,7 +47,7 @@ class Membership:
         self._store = store
         self._clock = clock
         self._observer = observer
-        self._trouble = trouble
+        self._backoff = backoff
         self._new_id = new_id
         self._queues = queues
         self._concurrency = concurrency
@@ -129,9 +129,9 @@ class Membership:
             try:
                 await self.join()
             except Exception as error:
-                await self._clock.sleep(self._trouble.failed(error))
+                await self._clock.sleep(self._backoff.failed(error))
                 continue
-            self._trouble.succeeded()
+            self._backoff.succeeded()
 
     def end(self) -> WorkerId | None:
         """Renew the lease no more and trust it no more; from any thread. Returns the id that is still registered."""

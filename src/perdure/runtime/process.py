@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from perdure.errors import UsageError, WorkerFailed
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.children.entry import stop_in_child
 from perdure.runtime.liveness.own_process import EXIT_CODE
 from perdure.runtime.liveness.watchdog import Watchdog
@@ -31,12 +31,12 @@ def run_until_signalled(
     make_worker: Callable[[], Worker],
     *,
     open_store: Callable[[], object] = lambda: None,
-    trouble: Trouble | None = None,
+    backoff: Backoff | None = None,
     serve: Callable[[Starting], object] = lambda starting: None,
 ) -> None:
     """Run a worker until SIGTERM or SIGINT; the first stops it gently, the second at once.
 
-    `trouble` tells that the engine is away at the start and is waited for; without one, that is raised. `serve` makes
+    `backoff` tells that the engine is away at the start and is waited for; without one, that is raised. `serve` makes
     what can be seen of the worker public, from before the engine is there.
     """
     stop_in_child()
@@ -47,7 +47,7 @@ def run_until_signalled(
         )
     starting: list[Starting] = []
     run_to_end(
-        _run(starting, make_worker, open_store, trouble, serve),
+        _run(starting, make_worker, open_store, backoff, serve),
         lambda: starting[0].watchdog if starting else None,
     )
 
@@ -117,7 +117,7 @@ async def _run(
     made: list[Starting],
     make_worker: Callable[[], Worker],
     open_store: Callable[[], object],
-    trouble: Trouble | None,
+    backoff: Backoff | None,
     serve: Callable[[Starting], object],
 ) -> None:
     loop, starting = asyncio.get_running_loop(), Starting()
@@ -128,19 +128,19 @@ async def _run(
         heard, stop = one_stop(heard, SystemClock()), one_stop(stop, SystemClock())
     with stopping_signals(loop, heard=heard, stop=stop, interrupted=starting.interrupted):
         serve(starting)
-        if not await _open(open_store, trouble, starting.stopping):
+        if not await _open(open_store, backoff, starting.stopping):
             return
         worker = make_worker()
         starting.made(worker)
         if starting.stopping.is_set():
             worker.stop()
         with _switching() if worker.has_embedded_engine else contextlib.nullcontext(), _tidied():
-            await worker.run(waits=trouble is not None)
+            await worker.run(waits=backoff is not None)
 
 
-async def _open(open_store: Callable[[], object], trouble: Trouble | None, stopping: asyncio.Event) -> bool:
+async def _open(open_store: Callable[[], object], backoff: Backoff | None, stopping: asyncio.Event) -> bool:
     """Open the store; False when the worker was stopped before it was open."""
-    return await open_or_stop(lambda: in_daemon_thread(open_store), trouble=trouble, stopping=stopping)
+    return await open_or_stop(lambda: in_daemon_thread(open_store), backoff=backoff, stopping=stopping)
 
 
 @contextlib.contextmanager

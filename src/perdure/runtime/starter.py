@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 
 from perdure.model.job import Job
-from perdure.runtime.backoff import Trouble, is_outage
+from perdure.runtime.backoff import Backoff, is_outage
 from perdure.store.jobs import JobStore
 from perdure.system.clock import Clock
 
@@ -21,10 +21,10 @@ _Waiting = tuple[Job, "asyncio.Future[bool]"]
 class Starter:
     """Calls start for the slots of one worker."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, trouble: Trouble) -> None:
+    def __init__(self, *, store: JobStore, clock: Clock, backoff: Backoff) -> None:
         self._store = store
         self._clock = clock
-        self._trouble = trouble
+        self._backoff = backoff
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -57,18 +57,18 @@ class Starter:
                 may_enter = await start(self._store, [job for job, _ in batch])
             except Exception as error:
                 if is_outage(error):
-                    await self._clock.sleep(self._trouble.failed(error))
+                    await self._clock.sleep(self._backoff.failed(error))
                     continue
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
                 return
-            self._trouble.succeeded()
+            self._backoff.succeeded()
             for (_, answer), is_allowed in zip(batch, may_enter, strict=True):
                 if not answer.done():
                     answer.set_result(is_allowed)
             return
-        self._trouble.gave_up()
+        self._backoff.gave_up()
 
 
 async def start(store: JobStore, jobs: Sequence[Job]) -> list[bool]:

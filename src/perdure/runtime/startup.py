@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from perdure.errors import EngineError
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.outage import can_pass
 
 T = TypeVar("T")
@@ -21,11 +21,11 @@ _IN_FLIGHT = 2.0
 
 
 async def succeed_or_stop(
-    call: Callable[[], Awaitable[object]], *, trouble: Trouble | None, stopping: asyncio.Event, patience: float
+    call: Callable[[], Awaitable[object]], *, backoff: Backoff | None, stopping: asyncio.Event, patience: float
 ) -> bool:
     """Make the call until it succeeds; False when the worker was stopped first.
 
-    Without a `trouble` the first failure is raised. A call under way at the stop has `patience` seconds to end.
+    Without a `backoff` the first failure is raised. A call under way at the stop has `patience` seconds to end.
     """
     stopped = asyncio.ensure_future(stopping.wait())
     try:
@@ -39,14 +39,14 @@ async def succeed_or_stop(
                     return False
                 calling.result()
             except EngineError as error:
-                if trouble is None or not can_pass(error):
+                if backoff is None or not can_pass(error):
                     raise
-                await asyncio.wait([stopped], timeout=trouble.failed(error))
+                await asyncio.wait([stopped], timeout=backoff.failed(error))
                 continue
             finally:
                 calling.cancel()
-            if trouble is not None:
-                trouble.succeeded()
+            if backoff is not None:
+                backoff.succeeded()
             return True
         return False
     finally:
@@ -54,17 +54,17 @@ async def succeed_or_stop(
 
 
 async def open_or_stop(
-    open_store: Callable[[], Awaitable[object]], *, trouble: Trouble | None, stopping: asyncio.Event
+    open_store: Callable[[], Awaitable[object]], *, backoff: Backoff | None, stopping: asyncio.Event
 ) -> bool:
     """Open the store, waiting for the engine; False when the worker was stopped first, at once."""
-    return await succeed_or_stop(open_store, trouble=trouble, stopping=stopping, patience=0.0)
+    return await succeed_or_stop(open_store, backoff=backoff, stopping=stopping, patience=0.0)
 
 
 async def register_or_stop(
-    register: Callable[[], Awaitable[object]], *, trouble: Trouble | None, stopping: asyncio.Event
+    register: Callable[[], Awaitable[object]], *, backoff: Backoff | None, stopping: asyncio.Event
 ) -> bool:
     """Register the worker, waiting for the engine; False when it was stopped first and is not registered."""
-    return await succeed_or_stop(register, trouble=trouble, stopping=stopping, patience=_IN_FLIGHT)
+    return await succeed_or_stop(register, backoff=backoff, stopping=stopping, patience=_IN_FLIGHT)
 
 
 def in_daemon_thread(call: Callable[[], T]) -> asyncio.Future[T]:

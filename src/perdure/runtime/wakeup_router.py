@@ -19,7 +19,7 @@ _SELDOM = 0.1
 """How many seconds lie at least between two looks of the rest."""
 
 
-class Hints:
+class WakeupRouter:
     """Where the hints of one worker arrive; it lives on one event loop."""
 
     def __init__(self, *, fetching: Callable[[], None], promoting: Loop, rest: Sequence[Loop]) -> None:

@@ -22,7 +22,7 @@ from perdure.model.event import AttemptEnded, Observer, Tracing
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
 from perdure.model.state import Lane
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
@@ -45,7 +45,7 @@ from perdure.runtime.shutdown import Shutdown, end_tasks
 from perdure.runtime.starter import Starter
 from perdure.runtime.startup import register_or_stop
 from perdure.runtime.unknown_tasks import UnknownTasks
-from perdure.runtime.wakeup_router import Hints
+from perdure.runtime.wakeup_router import WakeupRouter
 from perdure.store import Store
 from perdure.system.clock import Clock
 from perdure.text.plural import plural
@@ -79,7 +79,7 @@ class Worker:
         self._held = Held()
         self._buffer = Buffer()
         self._lifetime = Lifetime()
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[str, Backoff] = {}
         self._outage = Outage("worker", clock=clock, observer=observer)
         self._executor = Executor(
             registry=registry,
@@ -88,13 +88,13 @@ class Worker:
             random=random,
             tracing=tracing,
             entry=plan.entry,
-            start=Starter(store=store, clock=clock, trouble=self._trouble("starter")).start,
+            start=Starter(store=store, clock=clock, backoff=self._backoff("starter")).start,
         )
         self._membership = Membership(
             store=store,
             clock=clock,
             observer=observer,
-            trouble=self._trouble("keeper"),
+            backoff=self._backoff("keeper"),
             new_id=new_id,
             queues=tuple(plan.queues),
             concurrency=plan.concurrency,
@@ -110,7 +110,7 @@ class Worker:
             store=store,
             clock=clock,
             observer=observer,
-            trouble=self._trouble("committer"),
+            backoff=self._backoff("committer"),
             is_trusted=self._membership.is_trusted,
             done=self._committed,
         )
@@ -153,7 +153,7 @@ class Worker:
             claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
             clock=clock,
             random=random,
-            trouble=self._trouble("fetcher"),
+            backoff=self._backoff("fetcher"),
             poll=poll,
             room=room.count,
             low=room.is_low,
@@ -222,8 +222,8 @@ class Worker:
         with contextlib.suppress(RuntimeError, MemoryError):  # no thread is granted: the registration waits for one
             self.watchdog.start()
         try:
-            trouble = self._trouble("worker") if waits else None
-            if await register_or_stop(self._register, trouble=trouble, stopping=self._lifetime.stopping):
+            backoff = self._backoff("worker") if waits else None
+            if await register_or_stop(self._register, backoff=backoff, stopping=self._lifetime.stopping):
                 await self._work()
         finally:
             self._membership.end()
@@ -231,7 +231,7 @@ class Worker:
 
     async def _work(self) -> None:
         background = self._background
-        hints = Hints(fetching=self._fetcher.wake, promoting=self._promoting, rest=[*background.hinted.values()])
+        hints = WakeupRouter(fetching=self._fetcher.wake, promoting=self._promoting, rest=[*background.hinted.values()])
         unsubscribe = self._store.wakeups.subscribe(hints.hear)
         committing = asyncio.create_task(self._committer.run(), name="committer")
         fetching = asyncio.create_task(self._fetcher.run(), name="fetcher")
@@ -295,10 +295,10 @@ class Worker:
         await self._membership.join()
 
     def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
-        return Loop(step, clock=self._clock, random=self._random, trouble=self._trouble(part))
+        return Loop(step, clock=self._clock, random=self._random, backoff=self._backoff(part))
 
-    def _trouble(self, part: str) -> Trouble:
-        return self._troubles.setdefault(part, Trouble(part, random=self._random, outage=self._outage))
+    def _backoff(self, part: str) -> Backoff:
+        return self._troubles.setdefault(part, Backoff(part, random=self._random, outage=self._outage))
 
     def _deliver(self, jobs: list[Job]) -> None:
         known, unknown = self._unknown_tasks.split(jobs)

@@ -1,35 +1,35 @@
-"""What a running part of a worker waits for between two steps: somebody rings, or the time is up."""
+"""A signal that a running part of a worker waits for between two steps, with a time limit."""
 
 from __future__ import annotations
 
 import asyncio
 
 
-class Bell:
-    """Rung by anybody on the event loop, heard by the one who waits; one that rang before is heard at once.
+class WakeSignal:
+    """Set by any code on the event loop, awaited by one task. A signal that is already set ends the wait at once.
 
-    It is what an event with a timeout around it would be, in fewer steps: a worker that has had nothing to do for a
-    while takes each of them slowly, and a job is waiting for it.
+    It does what asyncio.Event inside a timeout does, in fewer steps: when an idle worker wakes up, a job is waiting, and
+    the processor's caches are cold.
     """
 
-    __slots__ = ("_is_rung", "_waiting")
+    __slots__ = ("_is_set", "_waiting")
 
     def __init__(self) -> None:
-        self._is_rung = False
+        self._is_set = False
         self._waiting: asyncio.Future[None] | None = None
 
-    def ring(self) -> None:
-        """Have the one who waits go on, now or when it comes to wait."""
-        self._is_rung = True
+    def notify(self) -> None:
+        """End the current wait, or the next one."""
+        self._is_set = True
         _end(self._waiting)
 
-    def silence(self) -> None:
-        """Forget that it rang."""
-        self._is_rung = False
+    def clear(self) -> None:
+        """Take a notification back."""
+        self._is_set = False
 
-    async def heard(self, seconds: float) -> bool:
-        """Wait until it rings, so many seconds at most; whether it did. It is silent afterwards."""
-        if not self._is_rung:
+    async def wait(self, seconds: float) -> bool:
+        """Wait for a notification, at most this many seconds; whether there was one. The signal is cleared."""
+        if not self._is_set:
             loop = asyncio.get_running_loop()
             waiting = self._waiting = loop.create_future()
             timer = loop.call_later(seconds, _end, waiting)
@@ -38,8 +38,8 @@ class Bell:
             finally:
                 self._waiting = None
                 timer.cancel()
-        is_rung, self._is_rung = self._is_rung, False
-        return is_rung
+        was_set, self._is_set = self._is_set, False
+        return was_set
 
 
 def _end(waiting: asyncio.Future[None] | None) -> None:

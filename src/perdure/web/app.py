@@ -24,7 +24,7 @@ from perdure.web.openapi import openapi
 from perdure.web.operation import Operation
 from perdure.web.page import front_page
 from perdure.web.problems import Failed
-from perdure.web.request_context import Answer, Call, Desk
+from perdure.web.request_context import Answer, Call, RequestContext
 from perdure.web.rest import (
     classic,
     dead_letters,
@@ -46,7 +46,7 @@ ASGI = ASGIApp
 async def show_document(call: Call) -> Response:
     """The OpenAPI document."""
     root = call.request.scope.get("root_path", "")
-    return Response(_document(bool(call.desk.access.tokens), root), media_type="application/json")
+    return Response(_document(bool(call.context.access.tokens), root), media_type="application/json")
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -113,13 +113,13 @@ class Api:
     """The application: the guard around the router around the operations."""
 
     def __init__(self, app: App, access: Access, *, accepts_any_task: bool) -> None:
-        self.desk = Desk(app, access=access, accepts_any_task=accepts_any_task)
+        self.context = RequestContext(app, access=access, accepts_any_task=accepts_any_task)
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in OPERATIONS:
             by_path.setdefault(operation.path, {})[operation.method] = operation
         # Paths without parameters first, so that /dead-letters/groups is never taken for an id.
         ordered = sorted(by_path.items(), key=lambda item: "{" in item[0])
-        routes = [Route(path, endpoint=Resource(self.desk, methods)) for path, methods in ordered]
+        routes = [Route(path, endpoint=Resource(self.context, methods)) for path, methods in ordered]
         router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=self._lifespan)
         self._guard = Guard(router, access)
 
@@ -129,14 +129,14 @@ class Api:
     @asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         yield
-        self.desk.drain()
+        self.context.drain()
 
 
 class Resource:
     """One path: picks the operation, lets in who may, reads the request and writes the answer."""
 
-    def __init__(self, desk: Desk, methods: Mapping[str, Operation]) -> None:
-        self._desk = desk
+    def __init__(self, context: RequestContext, methods: Mapping[str, Operation]) -> None:
+        self._context = context
         self._methods = methods
         self._allow = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
 
@@ -159,7 +159,7 @@ class Resource:
                 headers={"Allow": self._allow},
             )
         if operation.scope is not None:
-            auth.require(self._desk.access, request, operation.scope)
+            auth.require(self._context.access, request, operation.scope)
         call = await self._read(operation, request)
         with over_api():
             answer = await operation.handler(call)
@@ -169,9 +169,9 @@ class Resource:
         return answer
 
     async def _read(self, operation: Operation, request: Request) -> Call:
-        limit = self._desk.app.settings.max_body
+        limit = self._context.app.settings.max_body
         return Call(
-            desk=self._desk,
+            context=self._context,
             request=request,
             path=request.path_params,
             query=None if operation.query is None else read_query(request, operation.query),

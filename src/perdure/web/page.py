@@ -31,8 +31,8 @@ async def front_page(call: Call) -> Response:
     """The page."""
     root = escape(call.request.scope.get("root_path", ""), quote=True)
     try:
-        auth.require(call.desk.access, call.request, "read")
-        numbers = _numbers(await inspect.stats(await call.desk.store()))
+        auth.require(call.context.access, call.request, "read")
+        numbers = _numbers(await inspect.stats(await call.context.store()))
     except Failed:
         numbers = "<p>The numbers are shown to those who may read them.</p>"
     except PerdureError:

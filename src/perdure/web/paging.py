@@ -37,7 +37,7 @@ _VERSION = b"\x01"
 
 async def job_page(call: Call, filters: Mapping[str, Any]) -> Answer:
     """A page of matching jobs and scheduled jobs, newest first, and how to get the next."""
-    store = await call.desk.store()
+    store = await call.context.store()
     after = read_cursor(call.query.cursor)
     where = await Stepped(read_filters(store, filters))
     view = view_of(call, is_list=True)

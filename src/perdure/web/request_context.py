@@ -22,7 +22,7 @@ from perdure.web.access.tokens import Access
 from perdure.web.live import Live
 
 
-class Desk:
+class RequestContext:
     """The services of one application."""
 
     def __init__(self, app: App, *, access: Access, accepts_any_task: bool) -> None:
@@ -63,7 +63,7 @@ class Desk:
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request, read and checked."""
 
-    desk: Desk
+    context: RequestContext
     request: Request
     path: Mapping[str, str]
     query: Any

@@ -21,7 +21,7 @@ from psycopg import AsyncRawCursor, RawCursor, pq
 
 from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
-from perdure.engines.postgres.prepared_statements import READ, Plans
+from perdure.engines.postgres.prepared_statements import READ, PreparedStatements
 from perdure.engines.postgres.sql import Statement, statement
 from perdure.engines.postgres.verb import Row
 from perdure.system.clock import SystemClock
@@ -46,18 +46,18 @@ class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
     idle_since = 0.0
     is_for_plans = False
     """Whether it is meant for statements whose plans are kept."""
-    plans: Plans | None = None
+    plans: PreparedStatements | None = None
     """Where it keeps them; nowhere if a pooler stands between."""
 
     @functools.cached_property
-    def ear(self) -> select.poll:
+    def read_poll(self) -> select.poll:
         """Tells whether the server has said something."""
-        return _ear(self)
+        return _make_read_poll(self)
 
     def wait(self, gen: Any, interval: float = _LOOK_EVERY, *args: Any, **options: Any) -> Any:
         return super().wait(_bounded(gen, self.deadline), interval, *args, **options)
 
-    def ask(self, plans: Plans, found: Statement, values: Sequence[Any]) -> list[Row]:
+    def ask(self, plans: PreparedStatements, found: Statement, values: Sequence[Any]) -> list[Row]:
         """The rows of a statement whose plan is kept."""
         asking = plans.asking(found, values)
         try:
@@ -83,16 +83,16 @@ class ThreadConnection(psycopg.Connection[tuple[Any, ...]]):
 
     def _wait_for(self, wanted: int) -> None:
         if wanted == READ:
-            self._listen(self.ear)
+            self._listen(self.read_poll)
             while _is_unfinished(self):
-                self._listen(self.ear)
+                self._listen(self.read_poll)
         else:
-            ear = select.poll()
-            ear.register(self.pgconn.socket, wanted)
-            self._listen(ear)
+            read_poll = select.poll()
+            read_poll.register(self.pgconn.socket, wanted)
+            self._listen(read_poll)
 
-    def _listen(self, ear: select.poll) -> None:
-        while not ear.poll(max(0.0, min(self.deadline - _CLOCK.monotonic(), _LONGEST_WAIT)) * 1000):
+    def _listen(self, read_poll: select.poll) -> None:
+        while not read_poll.poll(max(0.0, min(self.deadline - _CLOCK.monotonic(), _LONGEST_WAIT)) * 1000):
             if _CLOCK.monotonic() > self.deadline:
                 raise TookTooLongError(_LATE)
 
@@ -103,17 +103,17 @@ class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     deadline = float("inf")
     idle_since = 0.0
     is_for_plans = False
-    plans: Plans | None = None
+    plans: PreparedStatements | None = None
 
     @functools.cached_property
-    def ear(self) -> select.poll:
+    def read_poll(self) -> select.poll:
         """Tells whether the server has said something."""
-        return _ear(self)
+        return _make_read_poll(self)
 
     async def wait(self, gen: Any, interval: float = _LOOK_EVERY, *args: Any, **options: Any) -> Any:
         return await super().wait(_bounded(gen, self.deadline), interval, *args, **options)
 
-    async def ask(self, plans: Plans, found: Statement, values: Sequence[Any]) -> list[Row]:
+    async def ask(self, plans: PreparedStatements, found: Statement, values: Sequence[Any]) -> list[Row]:
         """The rows of a statement whose plan is kept."""
         asking = plans.asking(found, values)
         try:
@@ -215,13 +215,13 @@ def is_usable(connection: AnyConnection) -> bool:
     """Whether an idle connection is still there: the server says nothing to one, unless it is about to end it."""
     if not is_settled(connection):
         return False
-    if not connection.ear.poll(0):
+    if not connection.read_poll.poll(0):
         return True
     try:
         connection.pgconn.consume_input()
     except psycopg.Error:
         return False
-    return is_settled(connection) and not connection.ear.poll(0)
+    return is_settled(connection) and not connection.read_poll.poll(0)
 
 
 def shut(connection: AnyConnection) -> None:
@@ -240,13 +240,13 @@ def _session(address: Address, connection: AnyConnection) -> tuple[str, list[Any
 def _keep_plans(connection: AnyConnection, row: Row | None) -> None:
     """Have a connection keep plans if session.sql says that its session may; texts travel in one encoding only."""
     if row and row[0] and connection.info.encoding == _ENCODING:
-        connection.plans = Plans(connection)
+        connection.plans = PreparedStatements(connection)
 
 
-def _ear(connection: AnyConnection) -> select.poll:
-    ear = select.poll()
-    ear.register(connection.pgconn.socket, READ)
-    return ear
+def _make_read_poll(connection: AnyConnection) -> select.poll:
+    read_poll = select.poll()
+    read_poll.register(connection.pgconn.socket, READ)
+    return read_poll
 
 
 def _is_unfinished(connection: AnyConnection) -> bool:

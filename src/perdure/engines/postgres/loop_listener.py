@@ -34,7 +34,7 @@ def pause_after(failures: int, chance: random.Random) -> float:
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**failures) * chance.uniform(0.5, 1.0)
 
 
-class LoopEar:
+class LoopListener:
     """The one who listens on one event loop; made on it."""
 
     def __init__(self, address: Address, channel: str, heard: Heard) -> None:

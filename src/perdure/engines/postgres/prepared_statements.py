@@ -28,7 +28,7 @@ _DONE = pq.ExecStatus.COMMAND_OK
 _GOOD = (_TUPLES, _DONE)
 
 
-class Plans:
+class PreparedStatements:
     """The statements that one connection's session knows by name, and how they are asked."""
 
     def __init__(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:

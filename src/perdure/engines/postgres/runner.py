@@ -33,7 +33,7 @@ _LONGEST_PAUSE = 0.5
 _SECOND_CHANCES = 2
 
 
-class Player:
+class Runner:
     """The connections of an open store, and how verbs are done on them."""
 
     def __init__(self, address: Address, clock: Clock, check_open: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class Player:
         self._lock = lock_of(self)
         self._random = random.Random()
 
-    def play(self, verb: Verb[T], *, is_beat: bool = False) -> T:
+    def run_verb(self, verb: Verb[T], *, is_beat: bool = False) -> T:
         """Do a verb in this thread."""
         pool = self._keeper if is_beat else self._threads
         tries: _Tries | None = None
@@ -70,7 +70,7 @@ class Player:
                 pause = tries.after(error)
             sleep(pause)
 
-    async def play_on_loop(self, verb: Verb[T]) -> T:
+    async def run_verb_on_loop(self, verb: Verb[T]) -> T:
         """Do a verb on the running event loop."""
         pool = self._pool_of_loop()
         tries: _Tries | None = None
@@ -183,8 +183,8 @@ def _has_rows(cursor: RawCursor[Row] | AsyncRawCursor[Row]) -> bool:
 class _Tries:
     """How often a verb was tried, and whether it is to be tried again."""
 
-    def __init__(self, player: Player, verb: AnyVerb) -> None:
-        self._player = player
+    def __init__(self, runner: Runner, verb: AnyVerb) -> None:
+        self._runner = runner
         self._verb = verb
         self._turn = 0
         self._lost = 0
@@ -200,10 +200,10 @@ class _Tries:
             if self._verb.is_repeatable and self._lost < _SECOND_CHANCES:
                 return 0.0
         elif kind == "read-only":
-            self._player.drop()
+            self._runner.drop()
         elif self._turn < TRIES and (kind == "contention" or (kind == "collision" and self._verb.may_collide)):
-            return self._player.pause(self._turn)
-        seen = to_perdure_error(error, self._player.address.name)
+            return self._runner.pause(self._turn)
+        seen = to_perdure_error(error, self._runner.address.name)
         if seen is error:
             raise error
         raise seen from (error if isinstance(error, psycopg.Error) else error.__cause__)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.engines.group import Groups
-from perdure.engines.open_guard import Door
+from perdure.engines.open_guard import OpenGuard
 from perdure.engines.postgres import (
     caller,
     commit,
@@ -32,7 +32,7 @@ from perdure.engines.postgres.connection import connect, shut
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import to_perdure_error
 from perdure.engines.postgres.notes import NoteVerbs
-from perdure.engines.postgres.runner import Player
+from perdure.engines.postgres.runner import Runner
 from perdure.engines.postgres.schema import migrate, schema_status
 from perdure.engines.postgres.slow_claims import SlowClaims
 from perdure.engines.postgres.standby import PostgresStandby
@@ -76,8 +76,8 @@ class PostgresStore(AuditVerbs, NoteVerbs):
 
     def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
         self._address = address
-        self._door = Door()
-        self._player = Player(address, clock, self._check_open)
+        self._open_guard = OpenGuard()
+        self._runner = Runner(address, clock, self._check_open)
         self._wakeups = PostgresWakeups(address, secrets.token_hex(8), has_thread=not is_inline)
         self._doubts = commit.Doubts()
         # What was passed is told by real time.
@@ -88,10 +88,10 @@ class PostgresStore(AuditVerbs, NoteVerbs):
         """Make the first connection: look at the server, and at the schema."""
         connection = connect(self._address)
         try:
-            migrate(connection, self._address.schema, self._player.now(), auto_migrate=auto_migrate)
+            migrate(connection, self._address.schema, self._runner.now(), auto_migrate=auto_migrate)
         finally:
             shut(connection)
-        self._capabilities = self._player.play(look(self._address))
+        self._capabilities = self._runner.run_verb(look(self._address))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -102,9 +102,9 @@ class PostgresStore(AuditVerbs, NoteVerbs):
         return self._wakeups
 
     def close(self) -> None:
-        if self._door.shut():
+        if self._open_guard.shut():
             self._wakeups.close()
-            self._player.close()
+            self._runner.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
         return Grouped(jobs, self._enqueue, self._groups.enqueues)
@@ -130,14 +130,14 @@ class PostgresStore(AuditVerbs, NoteVerbs):
 
     @property
     def can_stand_by(self) -> bool:
-        ear = self._wakeups.ear()
-        return ear is not None and ear.can_lend and self._player.now() is None
+        listener = self._wakeups.listener()
+        return listener is not None and listener.can_lend and self._runner.now() is None
 
     def stand_by(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> PostgresStandby:
-        ear = self._wakeups.ear()
-        assert ear is not None, "only a worker that listens stands by"
+        listener = self._wakeups.listener()
+        assert listener is not None, "only a worker that listens stands by"
         verb = fetch.fetch(worker, wants, limit, self._address.schema, self._slow)
-        return PostgresStandby(verb, self._player, ear, patience)
+        return PostgresStandby(verb, self._runner, listener, patience)
 
     def unpark(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], limit: int
@@ -281,13 +281,13 @@ class PostgresStore(AuditVerbs, NoteVerbs):
             if wakes is not None and wakes(answer):
                 self._wakeups.hint()
 
-        player = self._player
-        return Asked(lambda: player.play(verb, is_beat=is_beat), lambda: player.play_on_loop(verb), answered)
+        runner = self._runner
+        return Asked(lambda: runner.run_verb(verb, is_beat=is_beat), lambda: runner.run_verb_on_loop(verb), answered)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
         try:
-            ids = self._player.play(enqueue.enqueue(jobs, hint))
+            ids = self._runner.run_verb(enqueue.enqueue(jobs, hint))
         except BaseException:
             self._wakeups.failed(hint)
             raise
@@ -297,7 +297,7 @@ class PostgresStore(AuditVerbs, NoteVerbs):
     async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         hint = self._wakeups.turn()
         try:
-            ids = await self._player.play_on_loop(enqueue.enqueue(jobs, hint))
+            ids = await self._runner.run_verb_on_loop(enqueue.enqueue(jobs, hint))
         except BaseException:
             self._wakeups.failed(hint)
             raise
@@ -311,12 +311,12 @@ class PostgresStore(AuditVerbs, NoteVerbs):
         self._wakeups.hint(is_sent=hint.channel is not None)
 
     def _commit(self, ended: Sequence[Ended]) -> builtins.list[bool]:
-        answers = self._player.play(commit.commit(ended, self._doubts))
+        answers = self._runner.run_verb(commit.commit(ended, self._doubts))
         self._hint_after(ended)
         return answers
 
     async def _commit_on_loop(self, ended: Sequence[Ended]) -> builtins.list[bool]:
-        answers = await self._player.play_on_loop(commit.commit(ended, self._doubts))
+        answers = await self._runner.run_verb_on_loop(commit.commit(ended, self._doubts))
         self._hint_after(ended)
         return answers
 
@@ -329,20 +329,20 @@ class PostgresStore(AuditVerbs, NoteVerbs):
     def _within(self, connection: object, script: Script[T]) -> T:
         self._check_open()
         try:
-            return caller.play_within(connection, script, self._player.prepared)
+            return caller.play_within(connection, script, self._runner.prepared)
         except Exception as error:
             raise to_perdure_error(error, self._address.name) from error
 
     async def _within_async(self, connection: object, script: Script[T]) -> T:
         self._check_open()
         try:
-            return await caller.play_within_async(connection, script, self._player.prepared)
+            return await caller.play_within_async(connection, script, self._runner.prepared)
         except Exception as error:
             raise to_perdure_error(error, self._address.name) from error
 
     def _check_open(self) -> None:
-        with self._door.lock:
-            self._door.check()
+        with self._open_guard.lock:
+            self._open_guard.check()
 
 
 def _always(answer: object) -> bool:

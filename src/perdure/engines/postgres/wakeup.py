@@ -27,7 +27,7 @@ from perdure.engines.postgres.address import Address
 from perdure.engines.postgres.connection import ThreadConnection, connect, shut
 from perdure.engines.postgres.enqueue import Hint
 from perdure.engines.postgres.fault import NoConnectionError, TookTooLongError
-from perdure.engines.postgres.loop_listener import LoopEar, pause_after
+from perdure.engines.postgres.loop_listener import LoopListener, pause_after
 from perdure.engines.postgres.sql import quoted, statement
 from perdure.system.clock import Clock, SystemClock
 from perdure.system.fork import lock_of
@@ -64,7 +64,7 @@ class PostgresWakeups:
         self._random = random.Random()
         self._lock = lock_of(self)
         self._subscribers: tuple[Wake, ...] = ()
-        self._ears: dict[asyncio.AbstractEventLoop, LoopEar] = {}
+        self._listeners: dict[asyncio.AbstractEventLoop, LoopListener] = {}
         self._on_thread = 0
         """For how many subscribers the thread listens."""
         self._gap = _MOST_GAP
@@ -79,8 +79,8 @@ class PostgresWakeups:
         self._is_closing = False
         self._is_listening = False
         self._thread: threading.Thread | None = None
-        self._bell, self._ear = socket.socketpair()
-        for end in (self._bell, self._ear):
+        self._wake_sender, self._wake_receiver = socket.socketpair()
+        for end in (self._wake_sender, self._wake_receiver):
             end.setblocking(False)
 
     def subscribe(self, wake: Wake) -> Callable[[], None]:
@@ -97,10 +97,10 @@ class PostgresWakeups:
 
         return stop
 
-    def ear(self) -> LoopEar | None:
+    def listener(self) -> LoopListener | None:
         """Who listens on the running event loop, if there is one and somebody does."""
         try:
-            return self._ears.get(asyncio.get_running_loop())
+            return self._listeners.get(asyncio.get_running_loop())
         except RuntimeError:
             return None
 
@@ -134,7 +134,7 @@ class PostgresWakeups:
         """Wake the subscribers here, at once or in a moment, and unless a hint went already, others soon."""
         if self._subscribers:
             left = self._last_woken + _LOCAL_GAP - self._clock.monotonic()
-            if left <= 0 or not (self._is_listening or self._ears):
+            if left <= 0 or not (self._is_listening or self._listeners):
                 self._wake_all()
             elif not self._is_local_owed:
                 self._is_local_owed = True
@@ -147,15 +147,15 @@ class PostgresWakeups:
         with self._lock:
             self._is_closing = True
             thread = self._thread
-            ears, self._ears = list(self._ears.values()), {}
-        for ear in ears:
-            ear.stop()
+            listeners, self._listeners = list(self._listeners.values()), {}
+        for listener in listeners:
+            listener.stop()
         if thread is not None:
             self._ring()
             if thread is not threading.current_thread():
                 thread.join()
-        self._bell.close()
-        self._ear.close()
+        self._wake_sender.close()
+        self._wake_receiver.close()
 
     def _listen(self) -> Callable[[], None]:
         """Have somebody listen for one more subscriber; gives the way to end that."""
@@ -169,26 +169,26 @@ class PostgresWakeups:
             self._ring()
             return self._listen_less
         with self._lock:
-            for gone in [other for other in self._ears if other.is_closed()]:
-                del self._ears[gone]
-            ear = self._ears.get(loop)
-            if ear is None:
-                ear = self._ears[loop] = LoopEar(self._address, self._channel, self._heard)
-            ear.users += 1
-        return lambda: self._use_less(loop, ear)
+            for gone in [other for other in self._listeners if other.is_closed()]:
+                del self._listeners[gone]
+            listener = self._listeners.get(loop)
+            if listener is None:
+                listener = self._listeners[loop] = LoopListener(self._address, self._channel, self._heard)
+            listener.users += 1
+        return lambda: self._use_less(loop, listener)
 
     def _listen_less(self) -> None:
         with self._lock:
             self._on_thread -= 1
 
-    def _use_less(self, loop: asyncio.AbstractEventLoop, ear: LoopEar) -> None:
+    def _use_less(self, loop: asyncio.AbstractEventLoop, listener: LoopListener) -> None:
         with self._lock:
-            ear.users -= 1
-            is_over = ear.users == 0 and self._ears.get(loop) is ear
+            listener.users -= 1
+            is_over = listener.users == 0 and self._listeners.get(loop) is listener
             if is_over:
-                del self._ears[loop]
+                del self._listeners[loop]
         if is_over:
-            ear.stop()
+            listener.stop()
 
     def _heard(self, sender: bytes | None) -> None:
         """A hint has come; of what this process did itself its subscribers know already."""
@@ -197,8 +197,8 @@ class PostgresWakeups:
 
     def _wake_later(self, seconds: float) -> None:
         """Wake the subscribers here in a moment: by the thread that listens, or on a loop where one does."""
-        ears = list(self._ears.values())
-        if self._is_listening or not any(ear.call_later(seconds, self._wake_all) for ear in ears):
+        listeners = list(self._listeners.values())
+        if self._is_listening or not any(listener.call_later(seconds, self._wake_all) for listener in listeners):
             self._ring()
 
     def _owe(self) -> None:
@@ -226,7 +226,7 @@ class PostgresWakeups:
                 self._thread = threading.Thread(target=self._work, name="perdure-postgres-listener", daemon=True)
                 self._thread.start()
         try:
-            self._bell.send(b"!")
+            self._wake_sender.send(b"!")
         except (BlockingIOError, OSError):
             # It has been rung often enough, or is gone.
             pass
@@ -307,11 +307,11 @@ class PostgresWakeups:
     def _wait(self, others: list[int], timeout: float) -> bool:
         """Wait for the bell or the others; whether it was one of the others."""
         poll = select.poll()
-        for number in [self._ear.fileno(), *others]:
+        for number in [self._wake_receiver.fileno(), *others]:
             poll.register(number, select.POLLIN)
         ready = {number for number, _ in poll.poll(timeout * 1000)}
-        if self._ear.fileno() in ready:
-            self._ear.recv(4096)
+        if self._wake_receiver.fileno() in ready:
+            self._wake_receiver.recv(4096)
         return any(number in ready for number in others)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from perdure.engines.redis.record import END, WITHIN
 from perdure.engines.redis.rows import from_duration
-from perdure.engines.redis.runner import Player
+from perdure.engines.redis.runner import Runner
 from perdure.engines.redis.verb import Argument, Call, optional
 from perdure.model.job import NewJob
 
@@ -17,11 +17,11 @@ _MOST_KINDS = 1000
 class PlainJobs:
     """Packs the calls that make plain jobs; most jobs of a program differ in id and args only, so the rest is kept."""
 
-    def __init__(self, player: Player) -> None:
-        self._player = player
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
         self._beginnings: dict[_Kind, tuple[bytes, bytes]] = {}
-        self._keeps = player.is_timeless
-        self._is_possible = player.client.takes_packed
+        self._keeps = runner.is_timeless
+        self._is_possible = runner.client.takes_packed
 
     def pack(self, job: NewJob) -> bytes | None:
         """The call that makes the job, as it goes over the wire; None where it is not plain, or cannot be packed so."""
@@ -44,7 +44,7 @@ class PlainJobs:
 
     def _begin(self, kind: _Kind) -> tuple[bytes, bytes]:
         *first, tail = _arguments(kind)
-        found = self._player.pack_beginning(Call("enqueue_one", first), 2), tail
+        found = self._runner.pack_beginning(Call("enqueue_one", first), 2), tail
         if self._keeps:
             if len(self._beginnings) >= _MOST_KINDS:
                 self._beginnings.clear()

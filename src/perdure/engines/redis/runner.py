@@ -23,7 +23,7 @@ from perdure.system.clock import Clock, SystemClock
 T = TypeVar("T")
 
 
-class Player:
+class Runner:
     """The clients of an open store, and how verbs are done with them."""
 
     def __init__(self, address: Address, clock: Clock, sender: str, check_open: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class Player:
         self._is_closing = False
         self._tag = address.tag
 
-    def play(self, verb: Verb[T]) -> T:
+    def run_verb(self, verb: Verb[T]) -> T:
         """Do a verb in this thread."""
         self._check_open()
         with self._lock:
@@ -59,7 +59,7 @@ class Player:
         finally:
             self._done()
 
-    def play_packed(self, packed: bytes, call: Callable[[], Call]) -> Any:
+    def run_packed(self, packed: bytes, call: Callable[[], Call]) -> Any:
         """Do one call in this thread that is packed already: the same as a verb that makes this call alone."""
         self._check_open()
         with self._lock:
@@ -79,7 +79,7 @@ class Player:
         command = self._command(call)
         return b"*%d\r\n%b" % (len(command) + more, pack(*command).partition(b"\r\n")[2])
 
-    async def play_on_loop(self, verb: Verb[T]) -> T:
+    async def run_verb_on_loop(self, verb: Verb[T]) -> T:
         """Do a verb on the running event loop."""
         try:
             self._check_open()

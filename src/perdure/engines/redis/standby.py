@@ -26,9 +26,9 @@ _REFUSALS = ("NOPERM", "WRONGTYPE", "ERR")
 class Standbys:
     """The standbys of an open store."""
 
-    def __init__(self, address: Address, play: Callable[[Verb[Fetched]], Coroutine[Any, Any, Fetched]]) -> None:
+    def __init__(self, address: Address, run_verb: Callable[[Verb[Fetched]], Coroutine[Any, Any, Fetched]]) -> None:
         self._tag = address.tag
-        self._play = play
+        self._play = run_verb
         self.are_possible = address.has_hints and not address.is_cluster
 
     def make(self, worker: WorkerId, wants: Sequence[Want], limit: int, patience: timedelta) -> RedisStandby:
@@ -46,11 +46,11 @@ class RedisStandby:
 
     def __init__(
         self,
-        play: Callable[[], Coroutine[Any, Any, Fetched]],
+        run_verb: Callable[[], Coroutine[Any, Any, Fetched]],
         waiting: Waiting,
         refused: Callable[[Exception], None],
     ) -> None:
-        self._play = play
+        self._play = run_verb
         self._waiting = waiting
         self._refused = refused
 

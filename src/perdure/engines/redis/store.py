@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from perdure.engines.group import Groups
-from perdure.engines.open_guard import Door
+from perdure.engines.open_guard import OpenGuard
 from perdure.engines.redis import (
     commit,
     enqueue,
@@ -31,7 +31,7 @@ from perdure.engines.redis.audit import AuditVerbs
 from perdure.engines.redis.capability import capabilities, check, look
 from perdure.engines.redis.change import change as change_jobs
 from perdure.engines.redis.fault import to_perdure_error
-from perdure.engines.redis.runner import Player
+from perdure.engines.redis.runner import Runner
 from perdure.engines.redis.standby import RedisStandby, Standbys
 from perdure.engines.redis.verb import Verb
 from perdure.engines.redis.wakeup import RedisWakeups
@@ -78,21 +78,21 @@ class RedisStore(AuditVerbs):
 
     def __init__(self, address: Address, clock: Clock, *, is_inline: bool) -> None:
         self._address = address
-        self._door = Door()
+        self._open_guard = OpenGuard()
         sender = secrets.token_hex(8)
-        self._player = Player(address, clock, sender, self._check_open)
-        self._wakeups = RedisWakeups(address, sender, self._player.client, has_thread=not is_inline)
+        self._runner = Runner(address, clock, sender, self._check_open)
+        self._wakeups = RedisWakeups(address, sender, self._runner.client, has_thread=not is_inline)
         self._doubts = commit.Doubts()
-        self._plain = enqueue_one.PlainJobs(self._player)
+        self._plain = enqueue_one.PlainJobs(self._runner)
         self._groups = Groups(self._enqueue_on_loop, self._commit_on_loop)
-        self._standbys = Standbys(address, self._player.play_on_loop)
+        self._standbys = Standbys(address, self._runner.run_verb_on_loop)
 
     def begin(self) -> None:
         """Look at the server, and at the version of the store."""
-        server = look(self._player.client.ask)
+        server = look(self._runner.client.ask)
         check(server, self._address)
         self._capabilities = capabilities(server, self._address)
-        self._player.play(schema.begin())
+        self._runner.run_verb(schema.begin())
 
     @property
     def capabilities(self) -> Capabilities:
@@ -103,9 +103,9 @@ class RedisStore(AuditVerbs):
         return self._wakeups
 
     def close(self) -> None:
-        if self._door.shut():
+        if self._open_guard.shut():
             self._wakeups.close()
-            self._player.close()
+            self._runner.close()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Reply[list[JobId]]:
         return Grouped(jobs, self._enqueue, self._groups.enqueues)
@@ -280,31 +280,31 @@ class RedisStore(AuditVerbs):
             if wakes is not None and wakes(answer):
                 self._wakeups.hint()
 
-        player = self._player
-        return Asked(lambda: player.play(make()), lambda: player.play_on_loop(make()), answered)
+        runner = self._runner
+        return Asked(lambda: runner.run_verb(make()), lambda: runner.run_verb_on_loop(make()), answered)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
         packed = self._plain.pack(jobs[0]) if len(jobs) == 1 else None
         if packed is None:
-            ids = self._player.play(enqueue.enqueue(jobs))
+            ids = self._runner.run_verb(enqueue.enqueue(jobs))
         else:
-            self._player.play_packed(packed, lambda: enqueue_one.enqueue_one(jobs[0]))
+            self._runner.run_packed(packed, lambda: enqueue_one.enqueue_one(jobs[0]))
             ids = [jobs[0].id]
         self._wakeups.hint()
         return ids
 
     async def _enqueue_on_loop(self, jobs: Sequence[NewJob]) -> builtins.list[JobId]:
-        ids = await self._player.play_on_loop(enqueue.enqueue(jobs))
+        ids = await self._runner.run_verb_on_loop(enqueue.enqueue(jobs))
         self._wakeups.hint()
         return ids
 
     def _commit(self, ended: Sequence[Ended]) -> builtins.list[bool]:
-        answers = self._player.play(commit.commit(ended, self._doubts))
+        answers = self._runner.run_verb(commit.commit(ended, self._doubts))
         self._hint_after(ended)
         return answers
 
     async def _commit_on_loop(self, ended: Sequence[Ended]) -> builtins.list[bool]:
-        answers = await self._player.play_on_loop(commit.commit(ended, self._doubts))
+        answers = await self._runner.run_verb_on_loop(commit.commit(ended, self._doubts))
         self._hint_after(ended)
         return answers
 
@@ -313,8 +313,8 @@ class RedisStore(AuditVerbs):
             self._wakeups.hint()
 
     def _check_open(self) -> None:
-        with self._door.lock:
-            self._door.check()
+        with self._open_guard.lock:
+            self._open_guard.check()
 
 
 def _always(answer: object) -> bool:

@@ -86,24 +86,24 @@ class RedisWakeups:
     def _work(self) -> None:
         failures = 0
         while not self._is_closing.is_set():
-            ear: Connection | None = None
+            subscription: Connection | None = None
             try:
-                ear = Connection(self._address)
-                ear.say(pack("SUBSCRIBE", self._channel, self._own_channel))
+                subscription = Connection(self._address)
+                subscription.say(pack("SUBSCRIBE", self._channel, self._own_channel))
                 for _ in (self._channel, self._own_channel):
-                    self._check(ear.hear(self._address.timeout))
+                    self._check(subscription.hear(self._address.timeout))
                 # What happened while nobody listened may have been missed.
                 self.hint()
                 failures = 0
-                self._listen(ear)
+                self._listen(subscription)
             except (ServerError, OSError):
                 # Polling is the safety net; the verbs report what is wrong with the server.
                 failures += 1
                 pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**failures) * self._random.uniform(0.5, 1.0)
                 self._is_closing.wait(pause)
             finally:
-                if ear is not None:
-                    ear.close()
+                if subscription is not None:
+                    subscription.close()
 
     def _check(self, subscribed: object) -> None:
         if isinstance(subscribed, Exception):
@@ -111,18 +111,18 @@ class RedisWakeups:
         if subscribed is None:
             raise TimeoutError
 
-    def _listen(self, ear: Connection) -> None:
+    def _listen(self, subscription: Connection) -> None:
         """Pass on what others tell, until the store closes or the connection breaks."""
         asked_at = heard_at = self._clock.monotonic()
         while not self._is_closing.is_set():
-            message = ear.hear(_LISTEN_FOR)
+            message = subscription.hear(_LISTEN_FOR)
             now = self._clock.monotonic()
             if message is None:
                 # A server that is gone without a word is noticed by its silence.
                 if heard_at < asked_at and now - asked_at > self._address.timeout:
                     raise ConnectionError
                 if now - max(heard_at, asked_at) > _PING_EVERY:
-                    ear.say(pack("PING"))
+                    subscription.say(pack("PING"))
                     asked_at = now
                 continue
             heard_at = now

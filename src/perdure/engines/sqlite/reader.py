@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 
-from perdure.engines.open_guard import Door
+from perdure.engines.open_guard import OpenGuard
 from perdure.engines.sqlite.connection import connect_reader, roll_back
 from perdure.engines.sqlite.fault import to_perdure_error
 from perdure.engines.sqlite.file_check import FileCheck
@@ -26,17 +26,17 @@ class Readers:
 
     is_immediate = False
 
-    def __init__(self, path: str, clock: Clock, door: Door, files: FileCheck) -> None:
+    def __init__(self, path: str, clock: Clock, open_guard: OpenGuard, files: FileCheck) -> None:
         self._path = path
-        self._door = door
+        self._open_guard = open_guard
         self._clock = clock
         self._files = files
         self._queue: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.lock:
-            self._door.check()
+        with self._open_guard.lock:
+            self._open_guard.check()
             if not self._threads:
                 self._start()
             self._queue.put(request)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from perdure.engines.open_guard import Door
+from perdure.engines.open_guard import OpenGuard
 from perdure.engines.sqlite import (
     commit,
     enqueue,
@@ -81,7 +81,7 @@ class SqliteStore(AuditVerbs):
     def __init__(self, connection: sqlite3.Connection, path: str | None, clock: Clock, *, is_inline: bool) -> None:
         self._path = path
         self._clock = clock
-        self._door = Door()
+        self._open_guard = OpenGuard()
         self._completed: set[commit.Fence] = set()
         checkpointer, turnstile = (None, None) if path is None else (Checkpointer(path), Turnstile(path))
         files = None if path is None else FileCheck(path)
@@ -89,9 +89,11 @@ class SqliteStore(AuditVerbs):
         reopen = None if path is None else functools.partial(_connect_again, path)
         self.transactor = Transactor(connection, path or ":memory:", clock, checkpointer, turnstile, files, reopen)
         make = Inline if is_inline else Writer
-        self._writer = make(self.transactor, self._door, self._wakeups.hint)
+        self._writer = make(self.transactor, self._open_guard, self._wakeups.hint)
         # A private database has one connection, so its reads go where its writes go.
-        self._readers = None if is_inline or path is None or files is None else Readers(path, clock, self._door, files)
+        self._readers = (
+            None if is_inline or path is None or files is None else Readers(path, clock, self._open_guard, files)
+        )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -102,7 +104,7 @@ class SqliteStore(AuditVerbs):
         return self._wakeups
 
     def close(self) -> None:
-        if self._door.shut():
+        if self._open_guard.shut():
             self._wakeups.close()
             if self._readers is not None:
                 self._readers.close()

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from perdure.engines.open_guard import Door
+from perdure.engines.open_guard import OpenGuard
 from perdure.engines.sqlite.checkpoint import Checkpointer
 from perdure.engines.sqlite.connection import begin
 from perdure.engines.sqlite.fault import is_busy, to_perdure_error
@@ -226,9 +226,9 @@ class Writer:
 
     is_immediate = False
 
-    def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
+    def __init__(self, transactor: Transactor, open_guard: OpenGuard, hint: Callable[[], None]) -> None:
         self._transactor = transactor
-        self._door = door
+        self._open_guard = open_guard
         self._hint = hint
         self._turn = threading.Lock()
         self._caller: int | None = None
@@ -244,8 +244,8 @@ class Writer:
         self._transactor.suspend()
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.lock:
-            self._door.check()
+        with self._open_guard.lock:
+            self._open_guard.check()
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="perdure-sqlite-writer", daemon=True)
                 thread.start()
@@ -266,7 +266,7 @@ class Writer:
             return False
         with turn:
             # Who closes the connection waits for this turn.
-            self._door.check_unlocked()
+            self._open_guard.check_unlocked()
             self._caller = own
             is_waking = self._transactor.run_own(request)
             self._caller = None
@@ -317,21 +317,21 @@ class Inline:
 
     is_immediate = True
 
-    def __init__(self, transactor: Transactor, door: Door, hint: Callable[[], None]) -> None:
+    def __init__(self, transactor: Transactor, open_guard: OpenGuard, hint: Callable[[], None]) -> None:
         self._transactor = transactor
-        self._door = door
+        self._open_guard = open_guard
         self._hint = hint
         suspend_at_fork(self)
 
     def lock_for_fork(self) -> threading.Lock | None:
-        return self._door.lock
+        return self._open_guard.lock
 
     def suspend(self) -> None:
         self._transactor.suspend()
 
     def submit(self, request: AnyRequest) -> None:
-        with self._door.lock:
-            self._door.check()
+        with self._open_guard.lock:
+            self._open_guard.check()
             is_waking = self._transactor.run([request])
         if is_waking:
             self._hint()

@@ -207,13 +207,13 @@ class Watchdog:
         process.end()
 
     def _end_worker(self, fault: Fault) -> None:
-        given, trouble = Given(), ""
+        given, backoff = Given(), ""
         try:
             given = self._give_back(fault.cause, fault.culprit, f"the worker ended: {fault.text}")
         except Exception as error:
-            trouble = f"the store could not be told ({error}); its jobs are recovered when its lease runs out"
-        if fault.cause != "stopped" or given.released or given.left or trouble:
-            jobs = trouble or (
+            backoff = f"the store could not be told ({error}); its jobs are recovered when its lease runs out"
+        if fault.cause != "stopped" or given.released or given.left or backoff:
+            jobs = backoff or (
                 f"{plural(given.released, 'job')} given back, {plural(given.left, 'job')} left to other workers as lost"
             )
             whole = "process" if self.ends_process else "worker"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.system.clock import Clock
-from perdure.system.wake_signal import Bell
+from perdure.system.wake_signal import WakeSignal
 
 
 class NotAsked(float):
@@ -19,27 +19,27 @@ class NotAsked(float):
 class Loop:
     """Runs a step again and again; the step gives the seconds to wait before the next one."""
 
-    def __init__(self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, trouble: Trouble) -> None:
+    def __init__(self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, backoff: Backoff) -> None:
         self._step = step
         self._clock = clock
         self._random = random
-        self._trouble = trouble
-        self._bell = Bell()
+        self._backoff = backoff
+        self._wake_signal = WakeSignal()
 
     def wake(self) -> None:
         """Take the next step now."""
-        self._bell.ring()
+        self._wake_signal.notify()
 
     async def run(self) -> None:
         while True:
-            self._bell.silence()
+            self._wake_signal.clear()
             try:
                 pause = await self._step()
             except Exception as error:
-                await self._clock.sleep(self._trouble.failed(error))
+                await self._clock.sleep(self._backoff.failed(error))
                 continue
             if not isinstance(pause, NotAsked):
-                self._trouble.succeeded()
+                self._backoff.succeeded()
             if pause > 0:
                 # A little early rather than late, and never two workers in step.
-                await self._bell.heard(pause * self._random.uniform(0.8, 1.0))
+                await self._wake_signal.wait(pause * self._random.uniform(0.8, 1.0))

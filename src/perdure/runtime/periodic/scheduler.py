@@ -28,7 +28,7 @@ from perdure.model.schedule.definition import (
     redefined,
 )
 from perdure.model.schedule.fire import Planned, plan, plan_removal, put_off
-from perdure.runtime.backoff import Trouble
+from perdure.runtime.backoff import Backoff
 from perdure.runtime.membership import on_loop
 from perdure.runtime.outage import Outage
 from perdure.runtime.periodic.loop import Loop, NotAsked
@@ -205,8 +205,8 @@ class LoneScheduler:
         self._store = store
         self._stopping = asyncio.Event()
         self._outage = Outage("scheduler", clock=clock, observer=observer)
-        trouble = Trouble("scheduler", random=random, outage=self._outage)
-        self._loop = Loop(scheduler.step, clock=clock, random=random, trouble=trouble)
+        backoff = Backoff("scheduler", random=random, outage=self._outage)
+        self._loop = Loop(scheduler.step, clock=clock, random=random, backoff=backoff)
 
     def stop(self) -> None:
         """Stop after the step in flight. Must be called on the event loop that runs it."""

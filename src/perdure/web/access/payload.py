@@ -14,9 +14,9 @@ def view_of(call: Call, *, is_list: bool = False) -> PayloadView:
     """What this request is shown; ends it with 403 if it asks for secrets and may not see them."""
     reveals = getattr(call.query, "reveal", False)
     if reveals:
-        auth.require(call.desk.access, call.request, "admin")
+        auth.require(call.context.access, call.request, "admin")
     return PayloadView(
-        redactor=None if reveals else call.desk.redactor,
-        shows_payloads=auth.allows(call.desk.access, call.request, "args"),
+        redactor=None if reveals else call.context.redactor,
+        shows_payloads=auth.allows(call.context.access, call.request, "args"),
         most_bytes=MOST_IN_LISTS if is_list else None,
     )

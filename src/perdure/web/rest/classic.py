@@ -50,7 +50,7 @@ async def make(call: Call, body: ClassicBody) -> Answer:
     """A job of this form; with a key once only."""
     definition = _definition(call, body)
     key = read_key(call.request, body)
-    store = await call.desk.store()
+    store = await call.context.store()
     if key is None:
         await schedules.add_schedule(store, definition)
         done = EnqueuedOnce(planned=(), ids=())
@@ -109,7 +109,7 @@ async def delete(store: Store, found: ScheduledJob) -> dict[str, Any]:
 
 async def change(call: Call, body: ClassicChange) -> Answer:
     """Change a job that was made with a schedule."""
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await _changeable(store, call.path["id"])
     name = found.id
     if body.schedule is not UNSET:
@@ -132,7 +132,7 @@ async def change(call: Call, body: ClassicChange) -> Answer:
 
 async def show_schedule(call: Call) -> Answer:
     """When a job runs: one that was made with a schedule, or by one."""
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await inspect.look_up(store, call.path["id"])
     if isinstance(found, ScheduledJob):
         if found.schedule is None or found.is_ended:
@@ -160,7 +160,7 @@ async def show_schedule(call: Call) -> Answer:
 
 
 def _definition(call: Call, body: ClassicBody) -> Definition:
-    app = call.desk.app
+    app = call.context.app
     retries = DEFAULT_LIMIT - 1 if body.max_retry_count is None else body.max_retry_count
     with pointing("/schedule"):
         parse_rule(body.schedule)
@@ -187,7 +187,7 @@ def _changed(call: Call, known: Definition, body: ClassicChange) -> Definition:
     if body.api is not UNSET:
         document = {**payload(known.args).get("kwargs", {}), "url": body.api}
         # Bound anew: a secret that the request names may not be meant for the new host.
-        given["args"] = call.desk.app.http.call(document).args
+        given["args"] = call.context.app.http.call(document).args
     if body.type is not UNSET:
         given["delivery"] = _DELIVERIES[body.type]
     if body.is_recurring is not UNSET:
@@ -225,7 +225,7 @@ async def _change_only_run(call: Call, found: ScheduledJob, body: ClassicChange)
     if found.schedule.stopped_at is None or found.run is None or body.is_recurring is True or body.is_paused is True:
         return False
     before, after = found.schedule.definition, _changed(call, found.schedule.definition, body)
-    store = await call.desk.store()
+    store = await call.context.store()
     now = await store.now()
     change = Change(
         run_at=after.ticks(found.schedule.created_at).after(now) if body.schedule is not UNSET else None,

@@ -22,7 +22,7 @@ async def list_dead(call: Call) -> Answer:
 async def list_groups(call: Call) -> Answer:
     """The error groups."""
     query: GroupsQuery = call.query
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await error_groups.groups(store, filters_of(query), limit=query.limit)
     view = view_of(call, is_list=True)
     return Answer(document={"groups": [group_document(group, view) for group in found]})
@@ -31,7 +31,7 @@ async def list_groups(call: Call) -> Answer:
 async def discard(call: Call) -> Answer:
     """Dismiss dead jobs."""
     body: DeadSelection = call.body
-    store = await call.desk.store()
+    store = await call.context.store()
     count = await operate.discard(store, *selection_of(body), dry_run=body.dry_run)
     return Answer(document={"count": count, "is_dry_run": body.dry_run})
 

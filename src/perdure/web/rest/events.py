@@ -26,7 +26,7 @@ async def stream_events(call: Call) -> Response:
     kinds = _read_kinds(call.query.kinds)
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA_TYPE)
-    live = call.desk.live
+    live = call.context.live
     subscription = live.subscribe(call.request.headers.get("last-event-id"), _client(call))
     if subscription is None:
         raise Failed(
@@ -90,7 +90,7 @@ async def _send(send: Send, data: bytes, *, is_last: bool = False) -> None:
 def _client(call: Call) -> str:
     """Whose stream it is: that of a token, or of an address where none is asked for."""
     given = call.request.headers.get("authorization", "").split()
-    if call.desk.access.tokens and given:
+    if call.context.access.tokens and given:
         # Only the secret counts: the same token must not become another one by a space more.
         return hashlib.sha256(given[-1].encode()).hexdigest()
     return client_of(call.request.scope.get("client"))

@@ -22,11 +22,11 @@ async def live(call: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """The engine answers now, and its schema is the one that is wanted."""
-    if call.desk.is_draining:
+    if call.context.is_draining:
         raise _not_ready("The server is stopping.")
     try:
         async with asyncio.timeout(PATIENCE):
-            store = await call.desk.store()
+            store = await call.context.store()
             await store.now()
             schema = await store.schema()
     except TimeoutError:

@@ -68,13 +68,13 @@ async def make_jobs(call: Call) -> Answer:
     body: NewJobBody | NewJobsBody | ClassicBody = call.body
     if isinstance(body, ClassicBody):
         # A schedule makes jobs for ever, which is more than a token for single jobs is meant for.
-        auth.require(call.desk.access, call.request, "write")
+        auth.require(call.context.access, call.request, "write")
         return await classic.make(call, body)
     is_batch = isinstance(body, NewJobsBody)
     asked = body.jobs if isinstance(body, NewJobsBody) else [body]
     policies = BatchPolicies(asked)
     bounds = [_bound(call, each, f"/jobs/{place}" if is_batch else "", policies) for place, each in enumerate(asked)]
-    new = call.desk.app.new_jobs(bounds)
+    new = call.context.app.new_jobs(bounds)
     done = await _enqueue(call, new)
     made = [{"id": found, "is_new": found == planned} for found, planned in zip(done.ids, done.planned, strict=True)]
     status = 201 if any(each["is_new"] for each in made) else 200
@@ -88,7 +88,7 @@ async def make_jobs(call: Call) -> Answer:
 async def show_job(call: Call) -> Answer:
     """One job."""
     view = view_of(call)
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await inspect.look_up(store, call.path["id"])
     if classic.is_classic(found):
         document = await classic.show(store, found, view)
@@ -106,7 +106,7 @@ async def show_job(call: Call) -> Answer:
 async def show_history(call: Call) -> Answer:
     """The attempts of one job."""
     view = view_of(call)
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await inspect.look_up(store, call.path["id"])
     if classic.is_classic(found):
         return Answer(document=await classic.history(store, found, call.query.limit, view))
@@ -124,7 +124,7 @@ async def change_job(call: Call) -> Answer:
     unset = [name for name, value in given.items() if value is None]
     with pointing(""):
         change = make_change(**given, unset=unset)
-    store = await call.desk.store()
+    store = await call.context.store()
     view = view_of(call)
     job = await operate.change(store, call.path["id"], change)
     found = await inspect.look_up(store, job.id)
@@ -135,14 +135,14 @@ async def change_job(call: Call) -> Answer:
 
 async def cancel_job(call: Call) -> Answer:
     """Cancel one job."""
-    store = await call.desk.store()
+    store = await call.context.store()
     job_id = call.path["id"].lower()
     return Answer(document={"id": job_id, "answer": await operate.cancel(store, job_id)})
 
 
 async def delete_job(call: Call) -> Answer:
     """Cancel one job; one that was made with a schedule together with its schedule."""
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await inspect.look_up(store, call.path["id"])
     if isinstance(found, ScheduledJob):
         return Answer(document=await classic.delete(store, found))
@@ -151,16 +151,16 @@ async def delete_job(call: Call) -> Answer:
 
 async def retry_job(call: Call) -> Answer:
     """Make one job ready."""
-    store = await call.desk.store()
+    store = await call.context.store()
     job_id = call.path["id"].lower()
-    state = await operate.retry(store, job_id, call.desk.app.observer)
+    state = await operate.retry(store, job_id, call.context.app.observer)
     return Answer(document={"id": job_id, "state": state})
 
 
 async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
     key = read_key(call.request, call.body)
-    store = await call.desk.store()
-    app = call.desk.app
+    store = await call.context.store()
+    app = call.context.app
     began = app.surroundings.clock.now()
     if key is not None:
         done = await enqueue_once(store, new, key, retention=app.settings.retention)
@@ -173,8 +173,8 @@ async def _enqueue(call: Call, new: list[NewJob]) -> EnqueuedOnce:
 
 
 def _bound(call: Call, body: NewJobBody, pointer: str, policies: BatchPolicies) -> Bound:
-    app = call.desk.app
-    if body.task not in (*app.tasks, app.http.task.name) and not call.desk.accepts_any_task:
+    app = call.context.app
+    if body.task not in (*app.tasks, app.http.task.name) and not call.context.accepts_any_task:
         near = suggestion(body.task, app.tasks)
         hint = f"Did you mean {near!r}?" if near else "Start the server with the app that has it."
         raise invalid(f"The app has no task {body.task!r}. {hint}", pointer=f"{pointer}/task")

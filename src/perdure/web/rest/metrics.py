@@ -13,7 +13,7 @@ from perdure.web.schemas.requests import NoQuery
 
 async def show_metrics(call: Call) -> Response:
     """The metrics; they say by `perdure_up 0` that the store does not answer."""
-    body, media_type = await asyncio.to_thread(call.desk.app.render_metrics)
+    body, media_type = await asyncio.to_thread(call.context.app.render_metrics)
     return Response(body, headers={"Content-Type": media_type})
 
 

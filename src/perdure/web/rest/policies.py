@@ -35,7 +35,7 @@ _MOST_WAITS = 1_000
 
 async def list_policies(call: Call) -> Answer:
     """The presets and the tasks' policies."""
-    app = call.desk.app
+    app = call.context.app
     now = app.surroundings.clock.now()
     resolved = [(task, app.registry.task_policy(name, now)) for name, task in sorted(app.tasks.items())]
     tasks = [
@@ -54,12 +54,12 @@ async def show_forecast(call: Call) -> Answer:
 async def explain(call: Call) -> Answer:
     """The policy that holds for a task or a job."""
     query: ExplainQuery = call.query
-    app = call.desk.app
+    app = call.context.app
     if (query.task is None) == (query.job is None):
         raise invalid("Give either a task or a job.", parameter="task")
     forward: Forward | None = None
     if query.job is not None:
-        store = await call.desk.store()
+        store = await call.context.store()
         job = await inspect.get(store, query.job)
         found = app.explain_job(job, await store.settings())
         forward = (await store.forwards([job.id])).get(job.id)
@@ -70,11 +70,11 @@ async def explain(call: Call) -> Answer:
 
 async def simulate(call: Call) -> Answer:
     """Many jobs that fail together."""
-    if call.desk.simulating.locked():
+    if call.context.simulating.locked():
         raise Failed(
             "too-many-requests", "Another simulation is running; try again in a moment.", headers={"Retry-After": "1"}
         )
-    async with call.desk.simulating:
+    async with call.context.simulating:
         return Answer(document=await asyncio.to_thread(_simulate, call.body))
 
 

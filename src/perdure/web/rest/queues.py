@@ -18,14 +18,14 @@ from perdure.web.schemas.schedule_requests import QueueChange
 
 async def list_queues(call: Call) -> Answer:
     """Every queue."""
-    store = await call.desk.store()
+    store = await call.context.store()
     now = await store.now()
     return Answer(document={"queues": [queue_document(queue, now) for queue in await inspect.queues(store)]})
 
 
 async def show_queue(call: Call) -> Answer:
     """One queue."""
-    store = await call.desk.store()
+    store = await call.context.store()
     now = await store.now()
     return Answer(document=queue_document(await inspect.known_queue(store, call.path["name"]), now))
 
@@ -34,7 +34,7 @@ async def pause(call: Call) -> Answer:
     """Stop fetching from a queue."""
     queue = checked_queue(call.path["name"])
     body: PauseBody = call.body or PauseBody()
-    store = await call.desk.store()
+    store = await call.context.store()
     is_changed = await operate.pause(store, queue, body.reason, until=body.until, duration=body.duration)
     return Answer(document={"queue": queue, "is_paused": True, "is_changed": is_changed})
 
@@ -42,7 +42,7 @@ async def pause(call: Call) -> Answer:
 async def resume(call: Call) -> Answer:
     """Fetch from a queue again."""
     queue = checked_queue(call.path["name"])
-    is_changed = await operate.resume(await call.desk.store(), queue)
+    is_changed = await operate.resume(await call.context.store(), queue)
     return Answer(document={"queue": queue, "is_paused": False, "is_changed": is_changed})
 
 
@@ -52,7 +52,7 @@ async def change_queue(call: Call) -> Answer:
     body: QueueChange = call.body
     given = {name: value for name in SETTING_NAMES if (value := getattr(body, name)) is not UNSET}
     unset = [name for name, value in given.items() if value is None]
-    store = await call.desk.store()
+    store = await call.context.store()
     with pointing(""):
         await configure(store, queue, unset=unset, **given)
     return Answer(document=queue_document(await inspect.queue(store, queue), await store.now()))

@@ -24,9 +24,9 @@ _IDS_IN_LISTS = 20
 async def make_replay(call: Call) -> Answer:
     """Put dead jobs back, or only count them."""
     body: ReplayBody = call.body
-    app = call.desk.app
+    app = call.context.app
     key = read_key(call.request, body)
-    store = await call.desk.store()
+    store = await call.context.store()
     request = {name: value for name, value in msgspec.to_builtins(body).items() if value not in (None, False)}
     if body.dry_run:
         counted = await replay(store, *selection_of(body), rate=body.rate, canary=body.canary, dry_run=True)
@@ -55,7 +55,7 @@ async def make_replay(call: Call) -> Answer:
 
 async def list_replays(call: Call) -> Answer:
     """The replays that were asked for."""
-    found = await once.replays(await call.desk.store(), call.query.limit)
+    found = await once.replays(await call.context.store(), call.query.limit)
     return Answer(document={"replays": [_document(each, most_ids=_IDS_IN_LISTS) for each in found]})
 
 

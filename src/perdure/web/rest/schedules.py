@@ -49,7 +49,7 @@ async def list_schedules(call: Call) -> Answer:
     """A page of schedules."""
     query: SchedulesQuery = call.query
     view = view_of(call, is_list=True)
-    store = await call.desk.store()
+    store = await call.context.store()
     found, cursor = await pieced(
         lambda after, limit: service.current_schedules(store, limit=limit, after=after),
         limit=query.limit,
@@ -69,7 +69,7 @@ async def make_schedule(call: Call) -> Answer:
         raise invalid("http stands instead of task, args and kwargs.", pointer="/http")
     given = {name: value for name in _JOB_OPTIONS if (value := getattr(body, name)) is not None}
     if body.http is not None:
-        bound = _request(call.desk.app, body.http, given)
+        bound = _request(call.context.app, body.http, given)
     elif body.task is not None:
         bound = _bound(call, body.task, body.args, body.kwargs, given)
     else:
@@ -84,7 +84,7 @@ async def make_schedule(call: Call) -> Answer:
             missed=body.missed,
             recurring=body.is_recurring,
         )
-    store = await call.desk.store()
+    store = await call.context.store()
     [before] = await store.get_schedules([body.name])
     made = await service.add_schedule(store, definition)
     headers = {"Location": f"{call.request.scope.get('root_path', '')}{API}/schedules/{body.name}"}
@@ -95,7 +95,7 @@ async def make_schedule(call: Call) -> Answer:
 
 async def show_schedule(call: Call) -> Answer:
     """One schedule."""
-    found = await service.schedule(await call.desk.store(), _name(call))
+    found = await service.schedule(await call.context.store(), _name(call))
     return Answer(document=schedule_document(found, view_of(call)))
 
 
@@ -106,7 +106,7 @@ async def change_schedule(call: Call) -> Answer:
     if body.http is not UNSET and (body.task, body.args, body.kwargs) != (UNSET, UNSET, UNSET):
         raise invalid("http stands instead of task, args and kwargs.", pointer="/http")
     is_paused = None if body.is_paused is UNSET else body.is_paused
-    store = await call.desk.store()
+    store = await call.context.store()
     known = await service.schedule(store, _name(call))
     if known.stopped_at is not None and body.is_recurring is not True:
         raise Refused(
@@ -122,28 +122,28 @@ async def change_schedule(call: Call) -> Answer:
 async def remove_schedule(call: Call) -> Answer:
     """Forget a schedule."""
     name = _name(call)
-    await service.remove_schedule(await call.desk.store(), name)
+    await service.remove_schedule(await call.context.store(), name)
     return Answer(document={"name": name, "is_removed": True})
 
 
 async def pause_schedule(call: Call) -> Answer:
     """Stop firing a schedule."""
     name = _name(call)
-    is_changed = await service.pause_schedule(await call.desk.store(), name)
+    is_changed = await service.pause_schedule(await call.context.store(), name)
     return Answer(document={"name": name, "is_paused": True, "is_changed": is_changed})
 
 
 async def resume_schedule(call: Call) -> Answer:
     """Fire a schedule again."""
     name = _name(call)
-    is_changed = await service.resume_schedule(await call.desk.store(), name)
+    is_changed = await service.resume_schedule(await call.context.store(), name)
     return Answer(document={"name": name, "is_paused": False, "is_changed": is_changed})
 
 
 async def run_schedule(call: Call) -> Answer:
     """Make a job of a schedule at once."""
     name = _name(call)
-    job_id = await service.run_schedule_now(await call.desk.store(), name, call.desk.app.observer)
+    job_id = await service.run_schedule_now(await call.context.store(), name, call.context.app.observer)
     headers = {"Location": f"{call.request.scope.get('root_path', '')}{API}/jobs/{job_id}"}
     return Answer(document={"name": name, "id": job_id}, status=201, headers=headers)
 
@@ -151,7 +151,7 @@ async def run_schedule(call: Call) -> Answer:
 async def show_ticks(call: Call) -> Answer:
     """The next ticks of a schedule."""
     name = _name(call)
-    store = await call.desk.store()
+    store = await call.context.store()
     found = await service.schedule(store, name)
     if found.standing == "broken":
         raise Refused(f"The ticks of the schedule {name} cannot be worked out.", found.problem)
@@ -183,8 +183,8 @@ def _check_texts(body: NewScheduleBody | ScheduleChange) -> None:
 
 
 def _bound(call: Call, task: str, args: list[Any], kwargs: dict[str, Any], options: dict[str, Any]) -> Bound:
-    app = call.desk.app
-    if task not in (*app.tasks, TASK) and not call.desk.accepts_any_task:
+    app = call.context.app
+    if task not in (*app.tasks, TASK) and not call.context.accepts_any_task:
         near = suggestion(task, app.tasks)
         hint = f"Did you mean {near!r}?" if near else "Start the server with the app that has it."
         raise invalid(f"The app has no task {task!r}. {hint}", pointer="/task")
@@ -206,7 +206,7 @@ def _changed(call: Call, known: Definition, body: ScheduleChange) -> Definition:
         asked.setdefault("max_attempts", None)
     given |= asked
     if body.http is not UNSET:
-        bound = _request(call.desk.app, body.http, {})
+        bound = _request(call.context.app, body.http, {})
         given |= {"task": bound.task, "args": bound.args}
         if bound.options.timeout is not None:
             given["timeout"] = bound.options.timeout

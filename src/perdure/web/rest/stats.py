@@ -12,12 +12,12 @@ from perdure.web.schemas.requests import NoQuery
 
 async def show_stats(call: Call) -> Answer:
     """The numbers."""
-    return Answer(document=stats_document(await inspect.stats(await call.desk.store())))
+    return Answer(document=stats_document(await inspect.stats(await call.context.store())))
 
 
 async def list_workers(call: Call) -> Answer:
     """Every registered worker."""
-    store = await call.desk.store()
+    store = await call.context.store()
     now = await store.now()
     return Answer(document={"workers": [worker_document(worker, now) for worker in await inspect.workers(store)]})
 

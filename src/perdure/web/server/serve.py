@@ -18,7 +18,7 @@ import msgspec
 import uvicorn
 
 from perdure.app import App
-from perdure.application.assembly import preload, start_trouble
+from perdure.application.assembly import preload, start_backoff
 from perdure.configuration.settings import Settings
 from perdure.errors import BadOption, EngineError, Refused
 from perdure.runtime.children.entry import stop_in_child
@@ -73,11 +73,11 @@ def serve(
     stop_in_child()
     preload()
     api = create_app(app, tokens=tokens, accepts_any_task=accepts_any_task)
-    auth.require_binding(api.desk.access, host)
+    auth.require_binding(api.context.access, host)
     # uvicorn writes a line for every invalid request.
     logging.getLogger("uvicorn.error").addFilter(RepeatFilter(LogLimit()))
     with _bind(host, port) as listener:
-        listening = Listening(url=_url(host, listener), has_tokens=bool(api.desk.access.tokens))
+        listening = Listening(url=_url(host, listener), has_tokens=bool(api.context.access.tokens))
         server = make_server(api, announce=lambda: announce(listening), grace=app.settings.grace.total_seconds())
         running = _Running(api, listener, server, name=beside, waits=waits)
         try:
@@ -107,7 +107,7 @@ def make_server(
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    return Server(config, _connection_limit(api.desk.app.settings), deadlines or Deadlines(), announce)
+    return Server(config, _connection_limit(api.context.app.settings), deadlines or Deadlines(), announce)
 
 
 def _connection_limit(settings: Settings) -> ConnectionLimit:
@@ -200,7 +200,7 @@ class _Running:
 
     async def _open(self) -> None:
         try:
-            await self._api.desk.open()
+            await self._api.context.open()
         except (EngineError, OSError) as error:
             if not self._waits:
                 raise
@@ -208,9 +208,9 @@ class _Running:
 
     async def _work(self, make_beside: Callable[[], Beside]) -> None:
         # In a thread first: it needs the store, and opening it may take its time.
-        app = self._api.desk.app
-        trouble = start_trouble(self._name, app.surroundings, app.observer) if self._waits else None
-        if not await open_or_stop(self._api.desk.open, trouble=trouble, stopping=self._stopping):
+        app = self._api.context.app
+        backoff = start_backoff(self._name, app.surroundings, app.observer) if self._waits else None
+        if not await open_or_stop(self._api.context.open, backoff=backoff, stopping=self._stopping):
             return
         beside = self._beside = make_beside()
         if isinstance(beside, Worker):
@@ -230,7 +230,7 @@ class _Running:
         if not self._server.should_exit:
             self._server.should_exit = True
             self._stopping.set()
-            self._api.desk.drain()
+            self._api.context.drain()
             if self._beside is not None:
                 self._beside.stop()
 
