@@ -8,8 +8,8 @@ import asyncio
 class WakeSignal:
     """Set by any code on the event loop, awaited by one task. A signal that is already set ends the wait at once.
 
-    It does what asyncio.Event inside a timeout does, in fewer steps: when an idle worker wakes up, a job is waiting, and
-    the processor's caches are cold.
+    It does what asyncio.Event inside a timeout does, in fewer steps: when an idle worker wakes up, a job is waiting,
+    and the processor's caches are cold.
     """
 
     __slots__ = ("_is_set", "_waiting")
