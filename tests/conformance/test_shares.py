@@ -12,7 +12,7 @@ from tests.conformance.scene import SECOND, Scene, ended, failure
 
 from perdure.model.job import Job, WorkerId
 from perdure.model.queue.fairness import Fairness
-from perdure.runtime.fetcher import Claims
+from perdure.runtime.claims import Claims
 from perdure.store import Store
 from perdure.system.clock import Clock
 

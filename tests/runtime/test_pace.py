@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.runtime.fetcher import Pace
+from perdure.runtime.pace import Pace
 
 
 def test_slow_jobs_that_happen_to_end_together_are_not_taken_for_a_fast_pace() -> None:

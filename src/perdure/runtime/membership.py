@@ -10,13 +10,13 @@ import asyncio
 import os
 import platform
 from collections.abc import Callable
-from datetime import timedelta
 
 from perdure.model.event import LeaseExpired, Observer, WorkerStarted
 from perdure.model.job import Job, JobId, WorkerId
 from perdure.runtime.backoff import Backoff, is_outage
 from perdure.runtime.in_flight import Held
 from perdure.runtime.liveness.keeper import Keeper, Lease
+from perdure.runtime.plan import Plan
 from perdure.store import Store
 from perdure.store.workers import Beat
 from perdure.system.clock import Clock
@@ -33,10 +33,7 @@ class Membership:
         observer: Observer,
         backoff: Backoff,
         new_id: Callable[[], WorkerId],
-        queues: tuple[str, ...],
-        concurrency: int,
-        version: str,
-        lease: timedelta,
+        plan: Plan,
         held: Held,
         give_back: Callable[[Job], None],
         drop_everything: Callable[[], None],
@@ -49,10 +46,10 @@ class Membership:
         self._observer = observer
         self._backoff = backoff
         self._new_id = new_id
-        self._queues = queues
-        self._concurrency = concurrency
-        self._version = version
-        self._length = lease
+        self._queues = tuple(plan.queues)
+        self._concurrency = plan.concurrency
+        self._version = plan.version
+        self._length = plan.lease
         self._held = held
         self._give_back = give_back
         self._drop_everything = drop_everything

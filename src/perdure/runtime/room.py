@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.executor import Executor
-from perdure.runtime.fetcher import Pace
 from perdure.runtime.in_flight import Held
+from perdure.runtime.pace import Pace
 from perdure.runtime.plan import Plan
 from perdure.system.clock import Clock
 

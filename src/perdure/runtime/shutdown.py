@@ -13,7 +13,7 @@ from perdure.model.job import Job
 from perdure.runtime.buffer import Buffer
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
-from perdure.runtime.fetcher import Fetcher
+from perdure.runtime.fetch_wait import FetchWait
 from perdure.runtime.in_flight import Held
 from perdure.runtime.lifetime import Lifetime
 from perdure.runtime.liveness.give_back import GiveBack
@@ -39,7 +39,7 @@ class Shutdown:
         *,
         lifetime: Lifetime,
         grace: timedelta,
-        fetcher: Fetcher,
+        fetch_wait: FetchWait,
         buffer: Buffer,
         held: Held,
         executor: Executor,
@@ -52,7 +52,7 @@ class Shutdown:
         """`take_back` puts a job back in line through the committer; the flag says whether it had started."""
         self._lifetime = lifetime
         self._grace = grace.total_seconds()
-        self._fetcher = fetcher
+        self._fetch_wait = fetch_wait
         self._buffer = buffer
         self._held = held
         self._executor = executor
@@ -88,7 +88,7 @@ class Shutdown:
 
     async def _wind_down(self, fetching: asyncio.Task[None]) -> None:
         """Stop fetching, give back what waits in the buffer, and let the running attempts finish within the grace."""
-        self._fetcher.stop()
+        self._fetch_wait.stop()
         await asyncio.wait([fetching])
         for holding in self._buffer.take_all():
             if not holding.is_broken_off():

@@ -21,12 +21,13 @@ from perdure.model.decide import decide
 from perdure.model.event import AttemptEnded, Observer, Tracing
 from perdure.model.job import Job, WorkerId
 from perdure.model.outcome import ShutDown
-from perdure.model.state import Lane
 from perdure.runtime.backoff import Backoff
 from perdure.runtime.buffer import Buffer
+from perdure.runtime.claims import Claims
 from perdure.runtime.committer import Committer
 from perdure.runtime.executor import Executor
-from perdure.runtime.fetcher import Claims, Fetcher
+from perdure.runtime.fetch_wait import FetchWait
+from perdure.runtime.fetcher import Fetcher
 from perdure.runtime.handler import Registry
 from perdure.runtime.in_flight import Held
 from perdure.runtime.lifetime import Lifetime, failure, is_alive
@@ -48,6 +49,7 @@ from perdure.runtime.unknown_tasks import UnknownTasks
 from perdure.runtime.wakeup_router import WakeupRouter
 from perdure.store import Store
 from perdure.system.clock import Clock
+from perdure.system.wake_signal import WakeSignal
 from perdure.text.plural import plural
 
 _log = logging.getLogger("perdure")
@@ -90,21 +92,19 @@ class Worker:
             entry=plan.entry,
             start=Starter(store=store, clock=clock, backoff=self._backoff("starter")).start,
         )
+        self.watchdog = Watchdog(clock=clock, registry=registry, plan=plan, held=self._held)
         self._membership = Membership(
             store=store,
             clock=clock,
             observer=observer,
             backoff=self._backoff("keeper"),
             new_id=new_id,
-            queues=tuple(plan.queues),
-            concurrency=plan.concurrency,
-            version=plan.version,
-            lease=plan.lease,
+            plan=plan,
             held=self._held,
             give_back=self._take_back,
             drop_everything=self._drop_everything,
             keeper_failed=self._lifetime.keeper_failed,
-            may_renew=lambda: self.watchdog.may_renew(),
+            may_renew=self.watchdog.may_renew,
         )
         self._committer = Committer(
             store=store,
@@ -114,7 +114,7 @@ class Worker:
             is_trusted=self._membership.is_trusted,
             done=self._committed,
         )
-        give_back = GiveBack(
+        self._give_back = GiveBack(
             store=store,
             registry=registry,
             clock=clock,
@@ -124,17 +124,8 @@ class Worker:
             committer=self._committer,
             end_lease=self._membership.end,
         )
-        self.watchdog = Watchdog(
-            clock=clock,
-            registry=registry,
-            lease=plan.lease,
-            grace=plan.grace,
-            max_block=plan.max_block,
-            held=self._held,
-            give_back=give_back,
-            failed=self._fail,
-        )
-        self._tuner = Tuner(store=store, registry=registry, clock=clock, changed=lambda: self._fetcher.changed())
+        self._tuner = Tuner(store=store, registry=registry, clock=clock)
+        forwarding = WakeSignal()
         self._forwarder = Forwarder(
             store=store,
             sinks=sinks,
@@ -143,35 +134,35 @@ class Worker:
             observer=observer,
             queues=registry.homes(plan.queues),
             poll=plan.poll.total_seconds(),
-            ended=lambda: self._forwarding.wake(),
+            ended=forwarding.notify,
         )
-        self._forwarding = self._loop("forwarder", self._forwarder.step)
+        self._forwarding = self._loop("forwarder", self._forwarder.step, wake_signal=forwarding)
         poll = plan.poll.total_seconds()
         self._promoting = self._loop("promoter", Promoter(store=store, poll=poll).step)
         room = Room(plan=plan, clock=clock, buffer=self._buffer, held=self._held, executor=self._executor)
+        claims = Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues)
+        self._fetch_wait = FetchWait(claims=claims, random=random, poll=poll, is_idle=self._is_idle)
+        self._tuner.on_change(self._fetch_wait.changed)
         self._fetcher = Fetcher(
-            claims=Claims(store=store, fairness=self._tuner.fairness, queues=plan.queues),
-            clock=clock,
-            random=random,
-            backoff=self._backoff("fetcher"),
-            poll=poll,
-            room=room.count,
-            low=room.is_low,
-            deliver=self._deliver,
+            claims=claims,
+            wait=self._fetch_wait,
+            room=room,
             membership=self._membership,
-            is_idle=lambda: not len(self._held),
+            clock=clock,
+            backoff=self._backoff("fetcher"),
+            deliver=self._deliver,
         )
         self._shutdown = Shutdown(
             lifetime=self._lifetime,
             grace=plan.grace,
-            fetcher=self._fetcher,
+            fetch_wait=self._fetch_wait,
             buffer=self._buffer,
             held=self._held,
             executor=self._executor,
             committer=self._committer,
             membership=self._membership,
             observer=observer,
-            give_back=give_back,
+            give_back=self._give_back,
             take_back=self._take_back,
         )
         self._background = make_background(
@@ -220,7 +211,7 @@ class Worker:
         While the engine is away at the start, wait for it; without `waits`, raise instead."""
         self._lifetime.begin()
         with contextlib.suppress(RuntimeError, MemoryError):  # no thread is granted: the registration waits for one
-            self.watchdog.start()
+            self._start_watchdog()
         try:
             backoff = self._backoff("worker") if waits else None
             if await register_or_stop(self._register, backoff=backoff, stopping=self._lifetime.stopping):
@@ -231,8 +222,9 @@ class Worker:
 
     async def _work(self) -> None:
         background = self._background
-        hints = WakeupRouter(fetching=self._fetcher.wake, promoting=self._promoting, rest=[*background.hinted.values()])
-        unsubscribe = self._store.wakeups.subscribe(hints.hear)
+        rest = [*background.hinted.values()]
+        router = WakeupRouter(fetching=self._fetch_wait.wake, promoting=self._promoting, rest=rest)
+        unsubscribe = self._store.wakeups.subscribe(router.hear)
         committing = asyncio.create_task(self._committer.run(), name="committer")
         fetching = asyncio.create_task(self._fetcher.run(), name="fetcher")
         loops = {"promoter": self._promoting, "forwarder": self._forwarding, **background.hinted, **background.unhinted}
@@ -289,13 +281,19 @@ class Worker:
         self._drop_everything()
         self._lifetime.fail(fault.text)
 
+    def _start_watchdog(self) -> None:
+        self.watchdog.start(self._give_back, self._fail)
+
     async def _register(self) -> None:
-        self.watchdog.start()
+        self._start_watchdog()
         await self._tuner.step()  # limits that an operator has set hold from the first fetch on
         await self._membership.join()
 
-    def _loop(self, part: str, step: Callable[[], Coroutine[Any, Any, float]]) -> Loop:
-        return Loop(step, clock=self._clock, random=self._random, backoff=self._backoff(part))
+    def _loop(
+        self, part: str, step: Callable[[], Coroutine[Any, Any, float]], wake_signal: WakeSignal | None = None
+    ) -> Loop:
+        backoff = self._backoff(part)
+        return Loop(step, clock=self._clock, random=self._random, backoff=backoff, wake_signal=wake_signal)
 
     def _backoff(self, part: str) -> Backoff:
         return self._troubles.setdefault(part, Backoff(part, random=self._random, outage=self._outage))
@@ -310,26 +308,24 @@ class Worker:
 
     def _hand_on(self, finished: AttemptEnded) -> None:
         self._committer.put(finished)
-        if self._fetcher.wants_room:
-            self._fetcher.freed()
+        if self._fetch_wait.wants_room:
+            self._fetch_wait.freed()
 
     def _committed(self, batch: Sequence[AttemptEnded]) -> None:
         self._held.remove_all(batch)
-        self._fetcher.freed()
-        if not len(self._held):
-            self._fetcher.idle()
+        self._fetch_wait.freed()
+        if self._is_idle():
+            self._fetch_wait.idle()
         kinds = {(one.job.queue, one.job.lane, one.job.schedule, one.outcome.sink) for one in batch}
-        if any(self._frees_a_place(queue, lane) for queue, lane, _, _ in kinds):
-            self._fetcher.wake()
+        if any(self._tuner.is_limited(queue, lane) for queue, lane, _, _ in kinds):
+            self._fetch_wait.wake()
         if any(schedule for _, _, schedule, _ in kinds):
             self._background.scheduler.wake()  # a tick that waited for this job may fire now
         if any(sink for _, _, _, sink in kinds):
             self._forwarding.wake()
 
-    def _frees_a_place(self, queue: str, lane: Lane) -> bool:
-        """Whether the end of such a job lets another of its queue run: there is a limit that keeps others back."""
-        fairness = self._tuner.fairness(queue)
-        return fairness.concurrency is not None or (lane == "retry" and fairness.max_retries_running is not None)
+    def _is_idle(self) -> bool:
+        return not len(self._held)
 
     def _take_back(self, job: Job, has_started: bool = False) -> None:
         """Put a job back in line through the committer."""
@@ -346,5 +342,5 @@ class Worker:
             self._held.remove(holding.job)
         self._committer.forget()
         self._buffer.take_all()
-        self._fetcher.freed()
-        self._fetcher.changed()
+        self._fetch_wait.freed()
+        self._fetch_wait.changed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from perdure.model.job import Job, WorkerId
-from perdure.runtime.fetcher import Claims
+from perdure.runtime.claims import Claims
 
 
 class Crew:

@@ -28,9 +28,9 @@ from perdure.model.job import Attempt, Job, JobId
 from perdure.model.queue.fairness import Fairness
 from perdure.model.queue.settings import NOTHING_SAID, QueueSettings
 from perdure.model.schedule.definition import Definition
+from perdure.runtime.claims import Claims
 from perdure.runtime.committer import to_ended
 from perdure.runtime.executor import Executor
-from perdure.runtime.fetcher import Claims
 from perdure.runtime.in_flight import Holding
 from perdure.runtime.periodic.forwarder import Forwarder
 from perdure.runtime.periodic.promoter import Promoter

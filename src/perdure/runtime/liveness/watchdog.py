@@ -21,7 +21,6 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from types import FrameType
 
 import msgspec
@@ -31,6 +30,7 @@ from perdure.runtime.in_flight import Held, Holding
 from perdure.runtime.liveness.give_back import Cause, GiveBack, Given
 from perdure.runtime.liveness.loop_block import LoopBlock
 from perdure.runtime.liveness.own_process import LATE, OwnProcess
+from perdure.runtime.plan import Plan
 from perdure.system.clock import Clock
 from perdure.system.log_limit import LogLimit
 from perdure.text.plural import plural
@@ -61,23 +61,18 @@ class Watchdog:
         *,
         clock: Clock,
         registry: Registry,
-        lease: timedelta,
-        grace: timedelta,
-        max_block: timedelta,
+        plan: Plan,
         held: Held,
-        give_back: GiveBack,
-        failed: Callable[[Fault], None],
     ) -> None:
-        """`failed` is called on the event loop, if that still runs, once the jobs have been given back."""
         self._clock = clock
         self._registry = registry
-        self._grace = grace
-        self._max_block = max_block
-        self._most_stopped = min(lease.total_seconds() / 3, LATE)
-        self._tick = min(_LONGEST_TICK, lease.total_seconds() / 10, max_block.total_seconds() / 10)
+        self._grace = plan.grace
+        self._max_block = plan.max_block
+        self._most_stopped = min(plan.lease.total_seconds() / 3, LATE)
+        self._tick = min(_LONGEST_TICK, plan.lease.total_seconds() / 10, plan.max_block.total_seconds() / 10)
         self._held = held
-        self._give_back = give_back
-        self._failed = failed
+        self._give_back: GiveBack | None = None
+        self._failed: Callable[[Fault], None] | None = None
         self._run_is_over = threading.Event()
         self._ending = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,10 +98,14 @@ class Watchdog:
         """The worker has this process to itself; call it in the main thread, where the loop runs, before the start."""
         self._own_process = OwnProcess(clock=self._clock, grace=self._grace, max_block=self._max_block)
 
-    def start(self) -> None:
-        """Watch over a worker that is about to run on this event loop; raises where the system grants no thread."""
+    def start(self, give_back: GiveBack, failed: Callable[[Fault], None]) -> None:
+        """Watch over a worker that is about to run on this event loop; raises where the system grants no thread.
+
+        On a fault, `give_back` gives the jobs back; then `failed` is called on the event loop, if that still runs.
+        """
         if self._thread is not None and self._thread.is_alive():
             return
+        self._give_back, self._failed = give_back, failed
         self._loop = asyncio.get_running_loop()
         self._block = LoopBlock(clock=self._clock, registry=self._registry, held=self._held, max_block=self._max_block)
         self._block.can_interrupt = self.ends_process
@@ -207,13 +206,15 @@ class Watchdog:
         process.end()
 
     def _end_worker(self, fault: Fault) -> None:
-        given, backoff = Given(), ""
+        given, problem = Given(), ""
+        assert self._give_back is not None, "given at the start"
+        assert self._failed is not None, "given at the start"
         try:
             given = self._give_back(fault.cause, fault.culprit, f"the worker ended: {fault.text}")
         except Exception as error:
-            backoff = f"the store could not be told ({error}); its jobs are recovered when its lease runs out"
-        if fault.cause != "stopped" or given.released or given.left or backoff:
-            jobs = backoff or (
+            problem = f"the store could not be told ({error}); its jobs are recovered when its lease runs out"
+        if fault.cause != "stopped" or given.released or given.left or problem:
+            jobs = problem or (
                 f"{plural(given.released, 'job')} given back, {plural(given.left, 'job')} left to other workers as lost"
             )
             whole = "process" if self.ends_process else "worker"

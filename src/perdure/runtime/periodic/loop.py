@@ -19,12 +19,20 @@ class NotAsked(float):
 class Loop:
     """Runs a step again and again; the step gives the seconds to wait before the next one."""
 
-    def __init__(self, step: Callable[[], Awaitable[float]], *, clock: Clock, random: Random, backoff: Backoff) -> None:
+    def __init__(
+        self,
+        step: Callable[[], Awaitable[float]],
+        *,
+        clock: Clock,
+        random: Random,
+        backoff: Backoff,
+        wake_signal: WakeSignal | None = None,
+    ) -> None:
         self._step = step
         self._clock = clock
         self._random = random
         self._backoff = backoff
-        self._wake_signal = WakeSignal()
+        self._wake_signal = wake_signal or WakeSignal()
 
     def wake(self) -> None:
         """Take the next step now."""
