@@ -26,10 +26,11 @@ def app(tmp_path: Path) -> Iterator[App]:
     app.close()
 
 
-async def until(condition: Callable[[], Any]) -> None:
+async def until(condition: Callable[[], Any]) -> Any:
     async with asyncio.timeout(60):
-        while not condition():
+        while not (found := condition()):
             await asyncio.sleep(0.01)
+    return found
 
 
 def running(app: App) -> int:
@@ -71,8 +72,8 @@ def test_a_part_that_fails_ends_the_worker(app: App, caplog: pytest.LogCaptureFi
     async def main() -> None:
         worker = app.make_worker(None, 2, LONG, timedelta(milliseconds=200))
         task = asyncio.create_task(worker.run())
-        await until(lambda: app.client().workers())
-        next(each for each in asyncio.all_tasks() if each.get_name() == "pruner").cancel()
+        pruners = await until(lambda: [each for each in asyncio.all_tasks() if each.get_name() == "pruner"])
+        pruners[0].cancel()
         with pytest.raises(WorkerFailed, match="its pruner was cancelled"):
             await asyncio.wait_for(task, 60)
 
