@@ -50,6 +50,25 @@ ENGINES = (
 )
 
 
+_IN_MEMORY_TOO = {"test_batches", "test_commit", "test_enqueue", "test_fetch", "test_get", "test_reply", "test_wakeups"}
+"""The files that run on a private SQLite database as well. Its verbs are those of a file; only their way to the one
+connection, the replies and the wake-ups differ, and these files use them. tests/stateful runs all verbs on it."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def is_wanted(item: pytest.Item) -> bool:
+        return (
+            "[sqlite-memory" not in item.name
+            or item.path.parent != Path(__file__).parent
+            or item.path.stem in _IN_MEMORY_TOO
+        )
+
+    left_out = [item for item in items if not is_wanted(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_wanted(item)]
+
+
 @pytest.fixture(params=ENGINES, ids=[engine.name for engine in ENGINES])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return request.param

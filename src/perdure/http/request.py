@@ -20,7 +20,10 @@ RetryOn = Literal["default", "all"]
 """Which failures are tried again: those that may pass (network, 408, 425, 429, 5xx), or all."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", re.ASCII)
+_TOKENS = re.compile(rf"{_TOKEN.pattern}(?:\n{_TOKEN.pattern})*", re.ASCII)
 _VALUE = re.compile(r"[\x20-\x7e\t]*", re.ASCII)
+_VALUES = re.compile(r"[\x20-\x7e\t\n]*", re.ASCII)
+"""All names, or all values, with a line break between each two."""
 _MOST_HEADERS = 100
 _LONGEST_VALUE = 8192
 _PREFIX = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
@@ -201,6 +204,8 @@ def _checked_headers(headers: object, *, is_signed: bool) -> dict[str, str | Sec
         raise BadOption(f"headers is a {type(headers).__name__}.", 'Give {"name": "value"}.')
     if len(headers) > _MOST_HEADERS:
         raise BadOption(f"There are {len(headers)} headers, and at most {_MOST_HEADERS} are sent.")
+    if _are_plain(headers, is_signed=is_signed):
+        return {name: value.strip(" \t") for name, value in headers.items()}
     checked: dict[str, str | SecretRef] = {}
     seen: set[str] = set()
     for name, value in headers.items():
@@ -224,6 +229,24 @@ def _checked_headers(headers: object, *, is_signed: bool) -> dict[str, str | Sec
             raise BadOption(f"The header {name} is given twice.", "Join the values with a comma.")
         seen.add(lower)
     return checked
+
+
+def _are_plain(headers: Mapping[Any, Any], *, is_signed: bool) -> bool:
+    """Whether all names and values are texts without a fault: checked together, which takes a third of the time."""
+    try:
+        names, values = "\n".join(headers), "\n".join(headers.values())
+    except TypeError:
+        return False
+    lower = set(names.lower().split("\n"))
+    return (
+        _TOKENS.fullmatch(names) is not None
+        and _VALUES.fullmatch(values) is not None
+        and values.count("\n") == len(headers) - 1
+        and max(map(len, headers.values())) <= _LONGEST_VALUE
+        and len(lower) == len(headers)
+        and lower.isdisjoint(_OWN_HEADERS)
+        and not (is_signed and not lower.isdisjoint(_SIGNED_HEADERS))
+    )
 
 
 def _read_reference(name: str, value: Mapping[str, Any]) -> SecretRef:
