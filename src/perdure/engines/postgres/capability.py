@@ -8,7 +8,7 @@ from perdure.engines.postgres.verb import Row, Script, Step, Verb
 from perdure.errors import EngineUnusable
 from perdure.store.capability import Capabilities
 
-OLDEST = 130000
+OLDEST = 160000
 
 
 def look(address: Address) -> Verb[Capabilities]:
