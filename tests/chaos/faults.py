@@ -96,7 +96,10 @@ def kill_worker_in_a_job(stage: Stage) -> Iterator[float]:
         pids = [start.pid for start in crew.seen("start", job=job)][-1:]
         return next((worker for worker in stage.workers if worker.pid in pids), None)
 
-    worker = until(find_worker, "the job runs", every=0.1)
+    try:
+        worker = until(find_worker, "the job runs", every=0.1)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {crew.client.get(job)}, {crew.client.workers()}") from None
     crew.kill(worker)
     stage.replace(worker)
     yield 0.0
@@ -106,6 +109,8 @@ def terminate_worker(stage: Stage) -> Iterator[float]:
     """End a worker with SIGTERM while it has work, and start another."""
     if worker := stage.busy_worker():
         worker.send_signal(signal.SIGTERM)
+        # As service managers do: another fault may have stopped it, and then it would not see the signal.
+        worker.send_signal(signal.SIGCONT)
         stage.replace(worker)
         yield 0.5
         # Another fault may have ended it first: what counts here is that it does end.
