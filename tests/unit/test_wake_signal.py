@@ -1,4 +1,4 @@
-"""A bell is heard once: at once if it rang before, when it rings, or not at all."""
+"""A notification ends one wait: the current one, or the next one if nobody waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.system.wake_signal import WakeSignal
 LONG = 60.0
 
 
-async def test_a_bell_that_rang_before_is_heard_at_once_and_once() -> None:
+async def test_an_earlier_notification_ends_the_next_wait_at_once_and_only_that() -> None:
     signal = WakeSignal()
     signal.notify()
     signal.notify()
@@ -17,7 +17,7 @@ async def test_a_bell_that_rang_before_is_heard_at_once_and_once() -> None:
     assert not await signal.wait(0.001)
 
 
-async def test_who_waits_hears_it_ring() -> None:
+async def test_a_notification_ends_the_current_wait() -> None:
     signal = WakeSignal()
     waiting = asyncio.create_task(signal.wait(LONG))
     await asyncio.sleep(0)
@@ -27,14 +27,14 @@ async def test_who_waits_hears_it_ring() -> None:
     assert not await signal.wait(0.001)
 
 
-async def test_what_was_silenced_is_not_heard() -> None:
+async def test_a_cleared_notification_ends_no_wait() -> None:
     signal = WakeSignal()
     signal.notify()
     signal.clear()
     assert not await signal.wait(0.001)
 
 
-async def test_a_ring_after_the_time_was_up_is_kept_for_the_next_wait() -> None:
+async def test_a_notification_after_a_timeout_ends_the_next_wait() -> None:
     signal = WakeSignal()
     assert not await signal.wait(0.0)
     signal.notify()

@@ -1,4 +1,4 @@
-"""Lets requests in while the store is open, in the process that opened it."""
+"""Accepts requests only while the store is open, and only in the process that opened it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from perdure.errors import EngineError
 
 
 class OpenGuard:
-    """One per open store; whoever holds it open can rely on the threads behind it being there.
+    """One for each open store. While its lock is held, the store is not closed and its threads run.
 
-    with door.lock:
-        door.check()
+    with open_guard.lock:
+        open_guard.check()
         ...
 
-    The lock is entered as itself, not through a method: an interrupt in the middle of a method would leave it locked.
+    The lock is a plain lock and not taken by a method: an interrupt in the middle of a method would leave it locked.
     """
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class OpenGuard:
 
     @property
     def lock(self) -> threading.Lock:
-        """Keeps `close()` out while it is held; raises EngineError in a child of the process that opened the store."""
-        # Looked at before the lock is touched: a forked child may have inherited it in the locked state.
+        """The lock that keeps `close()` waiting. Raises EngineError in a child of the process that opened the store."""
+        # Checked before the lock is used: a forked child may have inherited it in the locked state.
         if os.getpid() != self._pid:
             raise EngineError(
                 "This store was opened by the parent process, and connections must not cross a fork.",
@@ -36,18 +36,18 @@ class OpenGuard:
         return self._lock
 
     def check(self) -> None:
-        """Raise EngineError when the store is closed; the lock is held."""
+        """Raise EngineError if the store is closed; call it with the lock held."""
         if self._is_shut:
             raise EngineError("The store is closed.", "Open it again to go on.")
 
     def check_unlocked(self) -> None:
-        """The same, and where the store was opened, for who keeps `close()` out by other means than the lock."""
+        """Check the same and the process, for callers that keep `close()` waiting by other means than the lock."""
         if self._is_shut or os.getpid() != self._pid:
             with self.lock:
                 self.check()
 
     def shut(self) -> bool:
-        """Let nothing more in; whether this call did that. In a forked child there is nothing to shut."""
+        """Refuse all further requests; whether this call closed the store. A forked child has nothing to close."""
         if os.getpid() != self._pid:
             return False
         with self._lock:

@@ -1,14 +1,13 @@
 """Hints that something may be ready: at once inside this process, through LISTEN and NOTIFY to and from others.
 
-A NOTIFY makes all commits of the database wait for each other, so each process sends few: the first goes with the
-statement that made jobs, those that come close upon it are owed and sent as one. How close follows how long such a
-statement takes: where commits are quick each single job is announced at once, where they queue up hints become rare,
-though not for a single slow one.
-The next statement that may carry a hint carries what is owed as well, for nothing; only when none comes soon is it sent
-by itself, so that the last of many jobs is announced too. What this process does itself wakes its own subscribers
-directly. Who subscribes on an event loop is told there by its ear. For others one thread with a connection of its own
-listens; it also sends what is owed. It starts when there is the first such subscriber or the first hint to send, mends
-its connection with growing pauses, and stops with `close()`.
+NOTIFY makes all commits of a database wait for each other, so each process sends few. The first hint goes with the
+statement that made the jobs. Hints that follow closely are collected and sent as one, with the next statement that may
+carry a hint, or alone if no such statement comes soon. The minimum gap adapts to how long the statement takes: while
+commits are quick, each job is announced at once; when commits queue up, hints become rare.
+
+Changes by this process wake its own subscribers directly. Subscribers on an event loop are notified on that loop by its
+listener. For other subscribers one thread listens on a connection of its own, and also sends collected hints. The thread
+starts with the first such subscriber or the first hint to send, reconnects with growing pauses, and stops with `close()`.
 """
 
 from __future__ import annotations
@@ -305,7 +304,7 @@ class PostgresWakeups:
         return _LOOK_EVERY
 
     def _wait(self, others: list[int], timeout: float) -> bool:
-        """Wait for the bell or the others; whether it was one of the others."""
+        """Wait for the wake-up socket or the other descriptors; whether it was one of the others."""
         poll = select.poll()
         for number in [self._wake_receiver.fileno(), *others]:
             poll.register(number, select.POLLIN)

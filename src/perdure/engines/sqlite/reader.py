@@ -46,7 +46,7 @@ class Readers:
         return False
 
     def close(self) -> None:
-        """Finish what was submitted, then close the connections; the door is shut already."""
+        """Finish the submitted requests, then close the connections. New requests are already refused."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:

@@ -275,7 +275,7 @@ class Writer:
         return True
 
     def close(self) -> None:
-        """Finish what was submitted, then close the connection; the door is shut already."""
+        """Finish the submitted requests, then close the connection. New requests are already refused."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
