@@ -6,8 +6,8 @@ carry a hint, or alone if no such statement comes soon. The minimum gap adapts t
 commits are quick, each job is announced at once; when commits queue up, hints become rare.
 
 Changes by this process wake its own subscribers directly. Subscribers on an event loop are notified on that loop by its
-listener. For other subscribers one thread listens on a connection of its own, and also sends collected hints. The thread
-starts with the first such subscriber or the first hint to send, reconnects with growing pauses, and stops with `close()`.
+listener. For other subscribers one thread listens on a connection of its own; it also sends collected hints. It starts
+with the first such subscriber or the first hint to send, reconnects with growing pauses, and stops with `close()`.
 """
 
 from __future__ import annotations
