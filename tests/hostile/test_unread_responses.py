@@ -46,7 +46,7 @@ def test_a_client_that_reads_slowly_but_steadily_gets_everything(tmp_path: Path)
 def test_a_stream_of_events_that_is_not_read_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perdure.web.rest.events.SLOWEST", 0.3)
     with hosted(tmp_path, HASTY) as host:
-        live = host.api.desk.live
+        live = host.api.context.live
         client = host.client(receive_buffer=4096)
         client.say(EVENTS)
         client.hear(b"retry")
