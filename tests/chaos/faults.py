@@ -205,13 +205,14 @@ PROCESS_FAULTS = (
 def _limited(worker: subprocess.Popen[bytes], limit: int, size: Callable[[int], int], stage: Stage) -> Iterator[float]:
     """Lower a limit of a process to what it has, for a while."""
     try:
-        soft, hard = resource.prlimit(worker.pid, limit)
+        _, hard = resource.prlimit(worker.pid, limit)
         resource.prlimit(worker.pid, limit, (size(worker.pid), hard))
     except (ProcessLookupError, FileNotFoundError):
         return
     yield stage.rng.uniform(0.5, 2.0) * LEASE
     try:
-        resource.prlimit(worker.pid, limit, (soft, hard))
+        # Not to what it was: another fault may have lowered it before.
+        resource.prlimit(worker.pid, limit, (hard, hard))
     except ProcessLookupError:
         pass
 

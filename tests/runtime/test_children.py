@@ -6,6 +6,7 @@ import ast
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from perdure.model.job import Job, JobId, NewJob
 from perdure.model.outcome import Ending, Returned, Vanished
 from perdure.model.payload.codec import encode_args
+from perdure.runtime.children.channel import HEADER, Channel
 from perdure.runtime.children.pool import Children
 from perdure.runtime.handler import Handler
 from perdure.system.clock import SystemClock
@@ -179,3 +181,34 @@ async def test_a_second_answer_ends_the_child_and_costs_the_next_attempt_nothing
         assert idle not in children._idle
     finally:
         children.close()
+
+
+class ShortOfMemory(socket.socket):
+    """A socket whose first reads find no memory."""
+
+    tries = 0
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        type(self).tries += 1
+        if self.tries <= 3:
+            raise MemoryError
+        return super().recv(size, flags)
+
+
+@pytest.mark.parametrize("is_ended", [False, True], ids=["alive", "ended"])
+async def test_an_answer_that_came_while_memory_was_short_is_read_later(
+    is_ended: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShortOfMemory, "tries", 0)
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen([sys.executable, "-c", "" if is_ended else "input()"], stdin=subprocess.PIPE)
+    with theirs, process:
+        if is_ended:
+            process.wait(60)
+        channel = Channel(ShortOfMemory(fileno=ours.detach()), process)
+        theirs.sendall(HEADER.pack(2) + b"42")
+        assert await asyncio.wait_for(channel.receive(), 60) == b"42"
+        channel.close()
+        process.kill()
+    assert ShortOfMemory.tries >= 4
+    assert "Exception in callback" not in caplog.text

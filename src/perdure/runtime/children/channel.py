@@ -1,21 +1,33 @@
 """The worker's end of the socket to a child process: frames both ways, and the end of the process.
 
 A frame is its length in four bytes and its content. Everything that a child wrote before it ended is still received.
+While memory is short, the worker reads again after a pause; what the child has sent waits in the socket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import struct
 import subprocess
 from collections import deque
+from collections.abc import Callable
 
 from perdure.runtime.children.exit_watch import ExitWatch
+from perdure.system.log_limit import LogLimit
 
 HEADER = struct.Struct("!I")
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
+"""The most bytes that are read at once."""
+_LARGEST = 1 << 20
+"""The most bytes of a frame, until `expect` says otherwise."""
+_PAUSE = 0.1
+"""The seconds until the next try after a lack of memory."""
+
+_log = logging.getLogger("perdure")
+_warnings = LogLimit()
 
 
 class BadFrame(Exception):  # noqa: N818 - what the child sent, not what went wrong here
@@ -34,9 +46,9 @@ class Channel:
         self._changed: asyncio.Future[None] | None = None
         self._is_over = False
         self._is_bad = False
-        self._largest = _CHUNK
+        self._largest = _LARGEST
         self._is_reading = True
-        self._loop.add_reader(self._socket, self._read)
+        self._loop.add_reader(self._socket, self._arrived)
         self._watch = ExitWatch(process, self._drain)
 
     def expect(self, largest: int) -> None:
@@ -84,6 +96,29 @@ class Channel:
             self._changed = self._loop.create_future()
         return self._changed
 
+    def _arrived(self) -> None:
+        try:
+            self._read()
+        except MemoryError:
+            # Without a pause the loop would call this again at once, and do nothing else.
+            if self._try_later(self._read_again):
+                self._stop_reading()
+
+    def _read_again(self) -> None:
+        if not self._is_over and not self._is_reading and self._socket.fileno() >= 0:
+            self._is_reading = True
+            self._loop.add_reader(self._socket, self._arrived)
+
+    def _try_later(self, call: Callable[[], None]) -> bool:
+        """Make a call after a pause; whether there was enough memory even for that."""
+        try:
+            self._loop.call_later(_PAUSE, call)
+        except MemoryError:
+            return False
+        with contextlib.suppress(MemoryError):
+            _warnings.warn(_log, "An answer of a child process cannot be read yet: there is no memory")
+        return True
+
     def _read(self) -> bool:
         """Take what has arrived; whether there may be more."""
         try:
@@ -92,13 +127,21 @@ class Channel:
             return False
         except OSError:
             part = b""
-        self._take(part)
+        try:
+            self._take(part)
+        except MemoryError:
+            self._is_bad = True  # a part of what the child sent is gone
+            self._finish()
         return bool(part) and not self._is_bad
 
     def _drain(self) -> None:
         """The process has ended: take what it had written, and expect no more, whoever holds the socket's other end."""
-        while not self._is_over and self._read():
-            pass
+        try:
+            while not self._is_over and self._read():
+                pass
+        except MemoryError:
+            if self._try_later(self._drain):
+                return
         self._finish()
 
     def _take(self, part: bytes) -> None:
