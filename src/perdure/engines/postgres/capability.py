@@ -9,6 +9,7 @@ from perdure.errors import EngineUnusable
 from perdure.store.capability import Capabilities
 
 OLDEST = 160000
+"""The oldest supported server, as `server_version_num` gives it; the oldest that the tests run on."""
 
 
 def look(address: Address) -> Verb[Capabilities]:

@@ -1,8 +1,8 @@
-"""Plays the scripts of verbs on pooled connections: in the calling thread, or on the running event loop.
+"""Runs the scripts of verbs on pooled connections: in the calling thread, or on the running event loop.
 
-What others' changes undid is tried again, with growing jittered pauses; what a broken connection left in doubt is
-tried again once, on a new connection, if doing it twice is as good as once. Everything else is told to the caller in
-Perdure's words.
+A script that conflicts with other transactions runs again, with growing jittered pauses. If the connection broke, a
+script runs once more on a new one, provided that running it twice changes nothing. All other errors
+reach the caller as errors of Perdure.
 """
 
 from __future__ import annotations

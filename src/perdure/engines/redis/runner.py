@@ -1,8 +1,8 @@
-"""Plays verbs: in the calling thread, or on the running event loop.
+"""Runs verbs: in the calling thread, or on the running event loop.
 
-A script that the server does not know is sent whole. What a broken connection left in doubt is tried again once, if
-doing it twice is as good as once; a server that has become a replica is looked for anew. Everything else is told to the
-caller in Perdure's words.
+A script that the server does not know is sent whole. If the connection broke, a call is made once more, provided that
+making it twice changes nothing. If the server has become a replica, the new primary is looked for. All other
+errors reach the caller as errors of Perdure.
 """
 
 from __future__ import annotations
